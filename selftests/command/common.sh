@@ -1,7 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# Functions that the tests of profil report and profil export share. The tests set $root, the
-# directory of the project, and $tmp, a directory for their files, and then read this file.
+# Functions that the tests of profil report, profil export and others share. They read this file
+# first. It sets $here, the directory of the test, $root, that of the project, and $tmp, a directory
+# for files, which is removed at the end.
+
+set -u
+export LC_ALL=C.UTF-8 TZ=UTC
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
+tmp=${tmp:-$(mktemp -d)}
+trap 'rm -rf --one-file-system "$tmp"' EXIT
 
 tools=$root/tools
 build_packages=(gcc make libc6-dev binutils linux-libc-dev libdw-dev libelf-dev libiberty-dev
@@ -25,6 +34,23 @@ check() {
 	echo "not ok $number $name"
 }
 
+# skip NAME REASON
+skip() {
+	number=$((number + 1))
+	echo "ok $number $1 # SKIP $2"
+}
+
+# begin PACKAGE...: begins the output, and installs the packages that the tests need.
+begin() {
+	echo "TAP version 13"
+	"$root/selftests/need" "${build_packages[@]}" "$@" 2>&1 | sed 's/^/# /'
+}
+
+finish() {
+	echo "1..$number"
+	[ $failed -eq 0 ]
+}
+
 # same WANT COMMAND...: checks that the command prints WANT.
 same() {
 	local want=$1 got
@@ -33,6 +59,51 @@ same() {
 	[ "$got" = "$want" ] && return
 	diff <(printf '%s\n' "$want") <(printf '%s\n' "$got")
 	return 1
+}
+
+# refuses STATUS MESSAGE ARGUMENT...: checks the status of profil and its message, and that it prints
+# nothing else, and writes no file $tmp/new.
+refuses() {
+	local want=$1 message=$2 status
+	shift 2
+	rm -f "$tmp/new"
+	"$tmp/profil" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+	status=$?
+	same "$message" cat "$tmp/err" && [ ! -s "$tmp/out" ] && [ $status = "$want" ] &&
+		[ ! -e "$tmp/new" ] && ! compgen -G "$tmp/new.*" && return
+	echo "$*: status $status"
+	head "$tmp/out"
+	return 1
+}
+
+# refusals COMMAND [ARGUMENT...] <TABLE: as refuses, for each line STATUS MORE ARGUMENTS | MESSAGE. In
+# the message, \n is a line end, and the name of the command is left out.
+refusals() {
+	local line message words
+	while IFS='|' read -r line message; do
+		read -ra words <<<"$line"
+		message="profil $1:${message//\\n/$'\n'}"
+		refuses "${words[0]}" "$message" "$@" "${words[@]:1}" || return
+	done
+}
+
+# on_terminal COLUMNS COMMAND: prints what the command writes to a terminal, and returns its status.
+on_terminal() {
+	python3 - "$@" <<-'END'
+		import fcntl, os, pty, struct, sys, termios
+		pid, fd = pty.fork()
+		if not pid:
+		    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("4H", 24, int(sys.argv[1]), 0, 0))
+		    os.execvp("sh", ["sh", "-c", sys.argv[2]])
+		output = b""
+		try:
+		    while data := os.read(fd, 4096):
+		        output += data
+		except OSError:
+		    pass
+		print(output.decode().replace("\r", "").replace("\x1b", "^"), end="")
+		sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+	END
 }
 
 # make_data NAME <DESCRIPTION: writes a recording. In DESCRIPTION, @FILE:FUNCTION+N is an offset in
@@ -90,6 +161,21 @@ offset() {
 	local start
 	local -A starts=()
 	find_start "$1" "$2" && printf '%#x\n' $((start + $3))
+}
+
+# at FILE FUNCTION PATTERN [call]: prints the offset in FUNCTION of the first instruction that matches,
+# or that is of a source line that matches; or of what follows the first call from there.
+at() {
+	local start address
+	read -r start address < <(objdump -dl --no-show-raw-insn --disassemble="$2" "$tmp/$1" |
+		awk -v pattern="$3" -v call="${4:-}" '/^[0-9a-f]+ </ { start = $1; next }
+			!/^ *[0-9a-f]+:\t/ { found = found || $0 ~ pattern; next }
+			called { print start, $1; exit }
+			!found && $0 !~ pattern { next }
+			!call { print start, $1; exit }
+			{ found = 1; called = /call/ }')
+	[ -n "$address" ] || { echo "$1: no $3 in $2" >&2; return 1; }
+	echo $((0x${address%:} - 0x$start))
 }
 
 # The directory in which the command is compiled: of the tests that run, or of a caller that runs

@@ -194,10 +194,7 @@ static bool load_from(const char *path)
 	return !sum.error;
 }
 
-static bool load(void)
-{
-	return load_from("profil.data");
-}
+#define load()	load_from("profil.data")
 
 static bool balances(const struct format_stats *s)
 {
@@ -217,10 +214,12 @@ static bool balances(const struct format_stats *s)
 	EXPECT_LE(sum.system, sum.account.stats.system);				\
 } while (0)
 
-#define EXPECT_WHOLE() do {								\
-	EXPECT_TRUE(load()) TH_LOG("%s", sum.error);					\
+#define EXPECT_WHOLE_FILE(path) do {							\
+	EXPECT_TRUE(load_from(path)) TH_LOG("%s: %s", path, sum.error);			\
 	EXPECT_LOADED_WHOLE();								\
 } while (0)
+
+#define EXPECT_WHOLE()	EXPECT_WHOLE_FILE("profil.data")
 
 static const char *base(const char *path)
 {
@@ -260,27 +259,19 @@ static u64 in_call(const char *name)
 	return ticks;
 }
 
-/* User ticks in the threads with the name @comm. */
-static u64 in_comm(const char *comm)
+/* User ticks in the threads with the name @comm, or if that is NULL, of the process @pid */
+static u64 in_threads(const char *comm, pid_t pid)
 {
 	u64 ticks = 0;
 
 	for (u64 i = 0; i < sum.nr_threads; i++)
-		if (!strcmp(sum.threads[i].comm, comm))
+		if (comm ? !strcmp(sum.threads[i].comm, comm) : sum.threads[i].pid == pid)
 			ticks += sum.of_thread[i];
 	return ticks;
 }
 
-/* User ticks in the process @pid. */
-static u64 in_process(pid_t pid)
-{
-	u64 ticks = 0;
-
-	for (u64 i = 0; i < sum.nr_threads; i++)
-		if (sum.threads[i].pid == pid)
-			ticks += sum.of_thread[i];
-	return ticks;
-}
+#define in_comm(comm)	in_threads(comm, 0)
+#define in_process(pid)	in_threads(NULL, pid)
 
 /* Returns the number at the start of a file that a command has written, or 0. */
 static int number_in(const char *path)
@@ -330,6 +321,25 @@ static FILE *output_of(const char *arguments)
 	return fopen("printed", "re");
 }
 
+/* Runs a shell, in which $0 is the command and $1 is record_work: see start_argv(). */
+static int run_script(const char *script, int terminal)
+{
+	return end_of(start_argv((char *[]){ "sh", "-c", (char *)script, command, work, NULL },
+				 terminal));
+}
+
+/* Makes an executable file. */
+static bool write_script(const char *path, const char *text)
+{
+	return !file_write_as(path, O_CREAT, text) && !chmod(path, 0700);
+}
+
+/* Copies a program. */
+static bool copy_program(const char *from, const char *to)
+{
+	return !end_of(start_argv((char *[]){ "cp", (char *)from, (char *)to, NULL }, -1));
+}
+
 /* Records with these arguments. */
 #define RECORD(...) do {								\
 	ASSERT_EQ(0, run(__VA_ARGS__));							\
@@ -339,8 +349,24 @@ static FILE *output_of(const char *arguments)
 /* With these arguments, the command exits with @status, and prints the message. */
 #define EXPECT_REFUSED(status, message, ...) do {					\
 	EXPECT_EQ(status, run(__VA_ARGS__));						\
-	EXPECT_TRUE(said("err", message));						\
+	EXPECT_TRUE(said("err", message)) TH_LOG("not said: %s", message);		\
 } while (0)
+
+#define EXPECT_NO_FILE(path)	EXPECT_NE(0, access(path, F_OK))
+
+/* Starts the recorder and a program that prints when it is ready. */
+#define START_BOTH(recorder, child, ...) do {						\
+	recorder = start(__VA_ARGS__);							\
+	EXPECT_TRUE(WAIT_UNTIL(ready()));						\
+	child = child_of(recorder);							\
+	ASSERT_LT(0, child);								\
+} while (0)
+
+/* Waits until the file has ticks of this number of seconds. */
+#define EXPECT_RECORDING(seconds)							\
+	EXPECT_TRUE(WAIT_UNTIL(load() && !sum.ended && sum.nr_accounts >= (seconds)))
+
+#define NEED_PERFMON()	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root")
 
 FIXTURE(record) {
 };
@@ -419,17 +445,15 @@ RECORD_TEST(a_command_that_cannot_run_leaves_no_file)
 	struct stat st;
 
 	EXPECT_REFUSED(127, "./nothing", "./nothing");
-	EXPECT_NE(0, access("profil.data", F_OK));
 	EXPECT_EQ(126, run("/"));
-	EXPECT_NE(0, access("profil.data", F_OK));
 	EXPECT_EQ(126, run("/dev/null"));
-	EXPECT_NE(0, access("profil.data", F_OK));
+	EXPECT_NO_FILE("profil.data");
 
 	/* An existing file stays unchanged. */
 	ASSERT_EQ(0, run(work, "burn", "300"));
 	ASSERT_EQ(0, stat("profil.data", &st));
 	EXPECT_EQ(127, run("./nothing"));
-	EXPECT_NE(0, access("profil.data.old", F_OK));
+	EXPECT_NO_FILE("profil.data.old");
 	EXPECT_WHOLE();
 	EXPECT_LT(0, sum.user);
 }
@@ -452,7 +476,7 @@ RECORD_TEST(wrong_arguments_are_errors)
 	EXPECT_EQ(2, run("--duration", "-1", "true"));
 	EXPECT_EQ(2, run("--duration", "nan", "true"));
 	EXPECT_EQ(2, run("--duration", "", "true"));
-	EXPECT_NE(0, access("profil.data", F_OK));
+	EXPECT_NO_FILE("profil.data");
 	EXPECT_REFUSED(1, "no/such/file", "-o", "no/such/file", "true");
 	EXPECT_EQ(0, run("--help"));
 	EXPECT_TRUE(said("out", "--no-children"));
@@ -479,10 +503,9 @@ RECORD_TEST(passes_on_signals)
 
 RECORD_TEST(ends_with_the_command_on_ctrl_c)
 {
-	int slave, master = terminal_open(&slave);
 	pid_t recorder;
 
-	ASSERT_LE(0, master);
+	ASSERT_TRUE(terminal_open());
 	recorder = start(slave, work, "trap", "10", "0");
 	EXPECT_TRUE(WAIT_UNTIL(ready()));
 	EXPECT_EQ(1, write(master, "\003", 1));
@@ -490,20 +513,14 @@ RECORD_TEST(ends_with_the_command_on_ctrl_c)
 	EXPECT_WHOLE();
 	EXPECT_EQ(FORMAT_END_COMMAND, sum.end.reason);
 	EXPECT_EQ(SIGINT, WTERMSIG(sum.end.status));
-	close(slave);
-	close(master);
 }
 
 RECORD_TEST(ends_without_the_command_on_the_second_ctrl_c)
 {
-	int slave, master = terminal_open(&slave);
 	pid_t recorder, child;
 
-	ASSERT_LE(0, master);
-	recorder = start(slave, work, "deaf", "0");
-	EXPECT_TRUE(WAIT_UNTIL(ready()));
-	child = child_of(recorder);
-	ASSERT_LT(0, child);
+	ASSERT_TRUE(terminal_open());
+	START_BOTH(recorder, child, slave, work, "deaf", "0");
 	EXPECT_EQ(1, write(master, "\003", 1));
 	pause_ms(1500);
 	EXPECT_EQ(0, waitpid(recorder, NULL, WNOHANG));
@@ -514,19 +531,14 @@ RECORD_TEST(ends_without_the_command_on_the_second_ctrl_c)
 	/* The recorder has not killed the command. */
 	EXPECT_EQ(0, kill(child, 0));
 	kill(child, SIGKILL);
-	close(slave);
-	close(master);
 }
 
 RECORD_TEST(leaves_a_readable_file_if_it_is_killed)
 {
 	pid_t recorder, child;
 
-	recorder = start(-1, work, "trap", "10", "0");
-	EXPECT_TRUE(WAIT_UNTIL(ready()));
-	child = child_of(recorder);
-	ASSERT_LT(0, child);
-	EXPECT_TRUE(WAIT_UNTIL(load() && sum.nr_accounts >= 2));
+	START_BOTH(recorder, child, -1, work, "trap", "10", "0");
+	EXPECT_RECORDING(2);
 	kill(recorder, SIGKILL);
 	EXPECT_EQ(1000 + SIGKILL, end_of(recorder));
 	EXPECT_EQ(0, kill(child, SIGKILL));
@@ -568,26 +580,16 @@ RECORD_TEST(the_file_can_be_read_during_the_recording)
 
 RECORD_TEST(samples_with_the_requested_period)
 {
-	static const struct { const char *option, *value; u64 ns; } good[] = {
-		{ "--user-only", NULL, 1000000 },
-		{ "--freq", "500", 2000000 },
-		{ "-F", "8128", 123031 },
-		{ "-F", "10000", 100000 },
-		{ "-F", "62.5", 16000000 },
+	static const struct { const char *option; u64 ns; } good[] = {
+		{ "--user-only", 1000000 }, { "--freq=500", 2000000 }, { "-F8128", 123031 },
+		{ "-F10000", 100000 }, { "-F62.5", 16000000 },
 	};
-	static const struct { const char *option, *value, *more; } bad[] = {
-		{ "--freq", "0", NULL }, { "--freq", "x", NULL }, { "--freq", "-1", NULL },
-		{ "--freq", "2e9", NULL }, { "--freq", "nan", NULL }, { "--tick", "-F", "0" },
+	static const char *const bad[] = {
+		"--freq=0", "--freq=x", "--freq=-1", "--freq=2e9", "--freq=nan",
 	};
-	static const char *const not_allowed[] = { "100011", "0.9" };
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
-		int status = good[i].value ?
-			     run(good[i].option, good[i].value, work, "burn", "150") :
-			     run(good[i].option, work, "burn", "150");
-
-		EXPECT_EQ(0, status);
-		EXPECT_WHOLE();
+		RECORD(good[i].option, work, "burn", "150");
 		EXPECT_EQ(good[i].ns, sum.meta.tick_ns);
 		EXPECT_LT(0, sum.user);
 	}
@@ -597,20 +599,16 @@ RECORD_TEST(samples_with_the_requested_period)
 
 	unlink("profil.data");
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-		int status = bad[i].more ?
-			     run(bad[i].option, bad[i].value, bad[i].more, "true") :
-			     run(bad[i].option, bad[i].value, "true");
-
-		EXPECT_EQ(2, status) TH_LOG("%s %s", bad[i].option, bad[i].value);
+		EXPECT_EQ(2, run(bad[i], "true")) TH_LOG("%s", bad[i]);
 	}
-	for (size_t i = 0; i < sizeof(not_allowed) / sizeof(*not_allowed); i++) {
-		EXPECT_REFUSED(1, "at most ", "-F", not_allowed[i], "true");
-	}
+	EXPECT_EQ(2, run("--tick", "-F", "0", "true"));
+	EXPECT_REFUSED(1, "at most ", "-F", "100011", "true");
+	EXPECT_REFUSED(1, "at most ", "-F", "0.9", "true");
 	/* The limit of an ordinary user is 50 us. Others have no test. */
 	if (geteuid()) {
 		EXPECT_REFUSED(1, "at most 20,000 Hz", "-F", "100000", "true");
 	}
-	EXPECT_NE(0, access("profil.data", F_OK));
+	EXPECT_NO_FILE("profil.data");
 }
 
 RECORD_TEST(follows_forks)
@@ -709,12 +707,7 @@ RECORD_TEST(records_32_bit_programs)
 
 RECORD_TEST(records_scripts)
 {
-	FILE *f = fopen("script", "w");
-
-	ASSERT_NE(NULL, f);
-	fprintf(f, "#!/bin/sh\nulimit -S -t 1\nwhile :; do :; done\n");
-	fclose(f);
-	ASSERT_EQ(0, chmod("script", 0700));
+	ASSERT_TRUE(write_script("script", "#!/bin/sh\nulimit -S -t 1\nwhile :; do :; done\n"));
 	ASSERT_EQ(128 + SIGXCPU, run("./script"));
 	EXPECT_WHOLE();
 	EXPECT_LT(10, sum.user);
@@ -725,7 +718,7 @@ RECORD_TEST(records_text_without_a_file)
 {
 	u64 i, most = 0;
 
-	RECORD(work, "wide", "1", "700");
+	RECORD(work, "anon", "700");
 	for (i = 0; i < sum.nr_files; i++)
 		if (sum.of_file[i] > sum.of_file[most])
 			most = i;
@@ -738,8 +731,6 @@ RECORD_TEST(notices_that_another_file_is_mapped)
 {
 	u64 a, b;
 
-	ASSERT_EQ(0, end_of(start_argv((char *[]){ work, "make", "first", NULL }, -1)));
-	ASSERT_EQ(0, end_of(start_argv((char *[]){ work, "make", "second", NULL }, -1)));
 	RECORD(work, "swap", "first", "second", "2", "3000");
 	a = in_file("first");
 	b = in_file("second");
@@ -772,7 +763,7 @@ RECORD_TEST(works_with_a_small_buffer_of_records)
 	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
 	unlink("profil.data");
 	EXPECT_REFUSED(1, "RLIMIT_MEMLOCK", work, "burn", "700");
-	EXPECT_NE(0, access("profil.data", F_OK));
+	EXPECT_NO_FILE("profil.data");
 }
 
 RECORD_TEST(ends_after_the_duration)
@@ -799,7 +790,7 @@ RECORD_TEST(reports_the_capability_that_another_process_needs)
 	EXPECT_REFUSED(1, "CAP_PERFMON", "-p", decimal(getpid()), "--duration", "1");
 	EXPECT_TRUE(said("err", "setcap"));
 	EXPECT_TRUE(said("err", "modprobe profil attach=user"));
-	EXPECT_NE(0, access("profil.data", F_OK));
+	EXPECT_NO_FILE("profil.data");
 	/* There is no process with this id. */
 	EXPECT_REFUSED(1, "no process", "-p", "2147483647");
 }
@@ -808,9 +799,9 @@ RECORD_TEST(records_a_process_with_p)
 {
 	pid_t child, recorder;
 
-	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
-	child = start_argv((char *[]){ work, "trap", "10", "0", NULL }, -1);
-	EXPECT_TRUE(WAIT_UNTIL(ready()));
+	NEED_PERFMON();
+	child = start_burning();
+	ASSERT_LT(0, child);
 	RECORD("-p", decimal(child), "--duration", "1");
 	EXPECT_EQ(FORMAT_END_DURATION, sum.end.reason);
 	EXPECT_TRUE(sum.meta.flags & FORMAT_ATTACHED);
@@ -821,7 +812,7 @@ RECORD_TEST(records_a_process_with_p)
 
 	/* The recording lasts until the recorder gets a signal. */
 	recorder = start(-1, "-p", decimal(child));
-	EXPECT_TRUE(WAIT_UNTIL(load() && !sum.ended && sum.nr_accounts >= 2));
+	EXPECT_RECORDING(2);
 	kill(recorder, SIGINT);
 	EXPECT_EQ(0, end_of(recorder));
 	EXPECT_WHOLE();
@@ -830,7 +821,7 @@ RECORD_TEST(records_a_process_with_p)
 	/* The recording lasts until the process ends, before its parent has waited for it. */
 	unlink("profil.data");
 	recorder = start(-1, "-p", decimal(child));
-	EXPECT_TRUE(WAIT_UNTIL(load() && sum.nr_accounts >= 1));
+	EXPECT_RECORDING(1);
 	kill(child, SIGKILL);
 	EXPECT_EQ(0, end_of(recorder));
 	EXPECT_WHOLE();
@@ -843,9 +834,9 @@ RECORD_TEST(records_a_process_by_name_until_the_command_ends)
 {
 	pid_t child, recorder;
 
-	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
-	child = start_argv((char *[]){ work, "trap", "10", "0", NULL }, -1);
-	EXPECT_TRUE(WAIT_UNTIL(ready()));
+	NEED_PERFMON();
+	child = start_burning();
+	ASSERT_LT(0, child);
 	EXPECT_EQ(3, run("-F", "max", "-p", "record_work", "--", "sh", "-c",
 			 "i=0; while [ $i -lt 9999 ]; do i=$((i+1)); done; sleep 1; exit 3"));
 	EXPECT_WHOLE();
@@ -862,9 +853,8 @@ RECORD_TEST(records_a_process_by_name_until_the_command_ends)
 	/* The process ends first; the command still sets the duration. */
 	unlink("profil.data");
 	recorder = start(-1, "-p", "record_work", "sleep", "2");
-	EXPECT_TRUE(WAIT_UNTIL(load() && sum.nr_accounts >= 1));
-	kill(child, SIGKILL);
-	EXPECT_EQ(1000 + SIGKILL, end_of(child));
+	EXPECT_RECORDING(1);
+	EXPECT_TRUE(kill_child(child));
 	EXPECT_EQ(0, end_of(recorder));
 	EXPECT_WHOLE();
 	EXPECT_EQ(FORMAT_END_COMMAND, sum.end.reason);
@@ -958,23 +948,20 @@ RECORD_TEST(records_several_processes_until_the_last_one_ends)
 	char pids[64];
 	pid_t child[2], recorder;
 
-	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
+	NEED_PERFMON();
 	for (int i = 0; i < 2; i++) {
-		unlink("out");
-		child[i] = start_argv((char *[]){ work, "trap", "10", "0", NULL }, -1);
-		EXPECT_TRUE(WAIT_UNTIL(ready()));
+		child[i] = start_burning();
+		ASSERT_LT(0, child[i]);
 	}
 	/* The process that does not exist is reported, and the others are recorded. */
 	snprintf(pids, sizeof(pids), "%d,2147483647,%d", child[0], child[1]);
 	recorder = start(-1, "-p", pids);
 	EXPECT_TRUE(WAIT_UNTIL(load() && in_process(child[0]) > 20 && in_process(child[1]) > 20));
-	kill(child[0], SIGKILL);
-	EXPECT_EQ(1000 + SIGKILL, end_of(child[0]));
+	EXPECT_TRUE(kill_child(child[0]));
 	const u64 ticks = in_process(child[1]);
 
 	EXPECT_TRUE(WAIT_UNTIL(load() && in_process(child[1]) > ticks + 20));
-	kill(child[1], SIGKILL);
-	EXPECT_EQ(1000 + SIGKILL, end_of(child[1]));
+	EXPECT_TRUE(kill_child(child[1]));
 	EXPECT_EQ(0, end_of(recorder));
 	EXPECT_WHOLE();
 	EXPECT_EQ(FORMAT_END_TARGETS, sum.end.reason);
@@ -988,10 +975,10 @@ RECORD_TEST(records_several_processes_until_the_last_one_ends)
 
 RECORD_TEST(says_that_a_process_has_no_program)
 {
-	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
+	NEED_PERFMON();
 	/* This is kthreadd. */
 	EXPECT_REFUSED(1, "process 2 executes no program", "-p", "2");
-	EXPECT_NE(0, access("profil.data", F_OK));
+	EXPECT_NO_FILE("profil.data");
 }
 
 RECORD_TEST(says_that_a_process_used_no_cpu_time)
@@ -999,7 +986,7 @@ RECORD_TEST(says_that_a_process_used_no_cpu_time)
 	char line[128];
 	pid_t child;
 
-	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
+	NEED_PERFMON();
 	child = start_argv((char *[]){ "sleep", "1000", NULL }, -1);
 	pause_ms(500);
 	EXPECT_EQ(1, run("-p", decimal(child), "--duration", "0.5"));
@@ -1009,27 +996,14 @@ RECORD_TEST(says_that_a_process_used_no_cpu_time)
 	EXPECT_TRUE(said("err", line));
 	EXPECT_EQ(0, run("-p", decimal(child), "--duration", "0.5", "--rotate", "60"));
 	EXPECT_TRUE(said("err", line));
-	kill(child, SIGKILL);
-	end_of(child);
+	EXPECT_TRUE(kill_child(child));
 }
 
-/* Starts record_work as an ordinary user, and waits until it burns CPU time. */
+/* The same as start_burning(), as an ordinary user */
 static pid_t start_as_user(void)
 {
-	pid_t child;
-	int fd;
-
-	unlink("out");
-	child = start_child();
-	if (!child) {
-		fd = open("out", O_WRONLY | O_CREAT | O_TRUNC, 0600);
-		dup2(fd, STDOUT_FILENO);
-		if (setgroups(0, NULL) || setgid(65534) || setuid(65534))
-			_exit(97);
-		execl(work, work, "trap", "10", "0", (char *)NULL);
-		_exit(98);
-	}
-	return WAIT_UNTIL(ready()) ? child : 0;
+	return start_ready((char *[]){ "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+				       "--", work, "trap", "10", "0", NULL });
 }
 
 /* No tick of the machine is missing in the recording. */
@@ -1048,9 +1022,9 @@ RECORD_TEST(records_the_whole_machine)
 	pid_t root, user, later, recorder;
 	char line[512];
 
-	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
-	root = start_argv((char *[]){ work, "trap", "10", "0", NULL }, -1);
-	EXPECT_TRUE(WAIT_UNTIL(ready()));
+	NEED_PERFMON();
+	root = start_burning();
+	ASSERT_LT(0, root);
 	user = start_as_user();
 	ASSERT_LT(0, user);
 	unlink("out");
@@ -1082,7 +1056,7 @@ RECORD_TEST(records_the_whole_machine_while_a_command_runs)
 {
 	pid_t other;
 
-	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
+	NEED_PERFMON();
 	other = start_as_user();
 	ASSERT_LT(0, other);
 	EXPECT_EQ(7, run("-a", "-v", "--", "sh", "-c", "$0 burn 300; exit 7", work));
@@ -1098,7 +1072,7 @@ RECORD_TEST(records_the_whole_machine_while_a_command_runs)
 
 	unlink("profil.data");
 	EXPECT_EQ(127, run("-a", "./nothing"));
-	EXPECT_NE(0, access("profil.data", F_OK));
+	EXPECT_NO_FILE("profil.data");
 }
 
 /* The share of a program's loop in the report, or 0. */
@@ -1122,7 +1096,7 @@ RECORD_TEST(reports_programs_of_the_machine_by_their_shares)
 	double first, second;
 	cpu_set_t cpus;
 
-	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
+	NEED_PERFMON();
 	CPU_ZERO(&cpus);
 	CPU_SET(sched_getcpu(), &cpus);
 	ASSERT_EQ(0, sched_setaffinity(0, sizeof(cpus), &cpus));
@@ -1143,7 +1117,7 @@ RECORD_TEST(the_whole_machine_requires_a_capability)
 	EXPECT_TRUE(said("err", "setcap"));
 	EXPECT_REFUSED(1, "CAP_PERFMON", "-a", "sh", "-c", "echo started");
 	EXPECT_FALSE(said("out", "started"));
-	EXPECT_NE(0, access("profil.data", F_OK));
+	EXPECT_NO_FILE("profil.data");
 }
 
 RECORD_TEST(the_whole_machine_has_no_other_target)
@@ -1151,7 +1125,7 @@ RECORD_TEST(the_whole_machine_has_no_other_target)
 	EXPECT_REFUSED(2, "either -a or -p", "-a", "-p", "1");
 	EXPECT_EQ(2, run("-p", "1", "--all", "true"));
 	EXPECT_REFUSED(2, "either -a or --no-children", "-a", "--no-children", "true");
-	EXPECT_NE(0, access("profil.data", F_OK));
+	EXPECT_NO_FILE("profil.data");
 }
 
 /*
@@ -1191,6 +1165,12 @@ static bool reports(const char *options, const char *text)
 
 #define STACKS_TEST(name) TEST_F_TIMEOUT(record, stacks_##name, 120)
 
+/* There are ticks in this function, more than @least, and all of them have this chain. */
+#define EXPECT_CHAIN(least, function, chain) do {					\
+	EXPECT_LT(least, in_chains(function));						\
+	EXPECT_EQ(in_chains(function), in_chains(chain));				\
+} while (0)
+
 /* Records a program of stacks_work. */
 #define RECORD_STACKS(...) do {								\
 	RECORD("--stacks", stacks_work, __VA_ARGS__);					\
@@ -1200,8 +1180,7 @@ static bool reports(const char *options, const char *text)
 STACKS_TEST(of_functions_without_a_frame)
 {
 	RECORD_STACKS("leaf", "1000");
-	EXPECT_LT(100, in_chains(";leaf;"));
-	EXPECT_EQ(in_chains(";leaf;"), in_chains(";main;burn;leaf_caller;leaf;"));
+	EXPECT_CHAIN(100, ";leaf;", ";main;burn;leaf_caller;leaf;");
 	/* Each stack is written once. */
 	EXPECT_LT(2 * sum.nr_stacks, sum.with_stack);
 	EXPECT_TRUE(reports("--children", " leaf_caller"));
@@ -1241,8 +1220,7 @@ STACKS_TEST(in_the_first_and_last_instructions)
 {
 	RECORD_STACKS("tiny", "1000");
 	/* QEMU takes most of these interrupts where the function has returned. */
-	EXPECT_LT(0, in_chains(";tiny;"));
-	EXPECT_EQ(in_chains(";tiny;"), in_chains(";main;burn;tiny_caller;tiny;"));
+	EXPECT_CHAIN(0, ";tiny;", ";main;burn;tiny_caller;tiny;");
 }
 
 STACKS_TEST(of_recursive_functions)
@@ -1257,17 +1235,24 @@ STACKS_TEST(of_recursive_functions)
 	EXPECT_TRUE(reports("--children", "have more callers than were recorded"));
 }
 
+/* Sets a chain in which @frame is repeated. */
+static void chain_of(char frames[1024], const char *begin, const char *frame, int nr,
+		     const char *end)
+{
+	strcpy(frames, begin);
+	while (nr--)
+		strcat(frames, frame);
+	strcat(frames, end);
+}
+
 /* perf copies 64 KiB of a stack at most. */
 STACKS_TEST(with_frames_of_more_than_a_megabyte)
 {
-	char frames[40 * sizeof("wide;") + 64] = ";main;recurse_for;";
+	char frames[1024];
 
-	for (int i = 0; i < 40; i++)
-		strcat(frames, "wide;");
-	strcat(frames, "leaf_caller;leaf;");
+	chain_of(frames, ";main;recurse_for;", "wide;", 40, "leaf_caller;leaf;");
 	RECORD_STACKS("wide", "40", "700");
-	EXPECT_LT(100, in_chains(";leaf;"));
-	EXPECT_EQ(in_chains(";leaf;"), in_chains(frames));
+	EXPECT_CHAIN(100, ";leaf;", frames);
 }
 
 STACKS_TEST(of_libraries_that_are_loaded_later)
@@ -1284,17 +1269,15 @@ STACKS_TEST(of_libraries_that_are_loaded_later)
 STACKS_TEST(of_children_and_threads)
 {
 	RECORD_STACKS("fork", "500");
-	EXPECT_LT(100, in_chains(";leaf;"));
-	EXPECT_EQ(in_chains(";leaf;"), in_chains(";main;fork_one;forked;burn;leaf_caller;leaf;"));
+	EXPECT_CHAIN(100, ";leaf;", ";main;fork_one;forked;burn;leaf_caller;leaf;");
 	RECORD_STACKS("threads", "3", "300");
-	EXPECT_LT(100, in_chains(";leaf;"));
-	EXPECT_EQ(in_chains(";leaf;"), in_chains(";thread;burn;leaf_caller;leaf;"));
+	EXPECT_CHAIN(100, ";leaf;", ";thread;burn;leaf_caller;leaf;");
 }
 
 /* To see who uses a page, NUMA balancing takes the access to it away until somebody touches it. */
 STACKS_TEST(in_pages_that_NUMA_balancing_watches)
 {
-	char frames[20 * sizeof("below;") + 64] = ";deep_thread;", was[16];
+	char frames[1024], was[16];
 	const char *balancing = "/proc/sys/kernel/numa_balancing";
 	u64 all;
 
@@ -1302,9 +1285,7 @@ STACKS_TEST(in_pages_that_NUMA_balancing_watches)
 		SKIP(return, "the machine has one NUMA node");
 	if (geteuid() || file_exchange(balancing, "1", was, sizeof(was)))
 		SKIP(return, "the NUMA balancing cannot be enabled");
-	for (int i = 0; i < 20; i++)
-		strcat(frames, "below;");
-	strcat(frames, "burn;leaf_caller;leaf;");
+	chain_of(frames, ";deep_thread;", "below;", 20, "burn;leaf_caller;leaf;");
 	/* It begins after a second of CPU time. */
 	RECORD_STACKS("deep", "3", "4000");
 	file_write(balancing, was);
@@ -1317,9 +1298,7 @@ STACKS_TEST(in_pages_that_NUMA_balancing_watches)
 STACKS_TEST(end_before_an_outermost_address_of_data)
 {
 	RECORD_STACKS("data", "700");
-	EXPECT_LT(100, in_chains(";leaf;"));
-	EXPECT_EQ(in_chains(";leaf;"),
-		  in_chains("stacks_work;above;above_data;burn;leaf_caller;leaf;"));
+	EXPECT_CHAIN(100, ";leaf;", "stacks_work;above;above_data;burn;leaf_caller;leaf;");
 	EXPECT_FALSE(reports("--children", "have a caller in unknown memory"));
 }
 
@@ -1340,8 +1319,7 @@ STACKS_TEST(are_in_each_file)
 	ASSERT_EQ(0, run("--stacks=fp", "--rotate", "0.4", "--keep", "100", stacks_work, "leaf",
 			 MS("1600")));
 	while (!access(line, F_OK)) {
-		EXPECT_TRUE(load_from(line)) TH_LOG("%s: %s", line, sum.error);
-		EXPECT_LOADED_WHOLE();
+		EXPECT_WHOLE_FILE(line);
 		EXPECT_TRUE(sum.meta.flags & FORMAT_STACKS);
 		EXPECT_LE(sum.with_stack > 0, sum.nr_stacks > 0);
 		snprintf(line, sizeof(line), "profil.data.%d", ++nr);
@@ -1385,7 +1363,7 @@ STACKS_TEST(lock_at_most_a_megabyte)
 
 STACKS_TEST(of_the_whole_machine)
 {
-	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
+	NEED_PERFMON();
 	ASSERT_EQ(0, run("-a", "--stacks", stacks_work, "leaf", "700"));
 	EXPECT_TRUE(load());
 	EXPECT_LT(0, in_chains(";leaf_caller;leaf;"));
@@ -1412,20 +1390,18 @@ STACKS_TEST(with_other_options)
 	EXPECT_EQ(2, run("--stacks=", "true"));
 	EXPECT_EQ(2, run("--call-graph", "lbr", "true"));
 	EXPECT_REFUSED(2, "there is one event: CPU time", "-e", "cycles", "true");
-	EXPECT_NE(0, access("profil.data", F_OK));
+	EXPECT_NO_FILE("profil.data");
 }
 
 STACKS_TEST(of_a_running_process)
 {
 	pid_t child;
 
-	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
+	NEED_PERFMON();
 	child = start_argv((char *[]){ stacks_work, "leaf", "100000", NULL }, -1);
 	RECORD("-p", decimal(child), "--stacks", "--duration", "1");
-	EXPECT_EQ(in_chains(";leaf;"), in_chains(";main;burn;leaf_caller;leaf;"));
-	EXPECT_LT(0, in_chains(";leaf;"));
-	kill(child, SIGKILL);
-	EXPECT_EQ(1000 + SIGKILL, end_of(child));
+	EXPECT_CHAIN(0, ";leaf;", ";main;burn;leaf_caller;leaf;");
+	EXPECT_TRUE(kill_child(child));
 }
 
 /*
@@ -1436,7 +1412,7 @@ STACKS_TEST(have_tables_before_a_running_process_is_sampled)
 {
 	pid_t child;
 
-	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
+	NEED_PERFMON();
 	ASSERT_EQ(0, system("cp /bin/dash /lib/x86_64-linux-gnu/libc.so.6 ."));
 	ASSERT_EQ(0, prctl(PR_CAPBSET_DROP, CAP_SYS_ADMIN, 0, 0, 0));
 	ASSERT_EQ(0, prctl(PR_CAPBSET_DROP, CAP_CHECKPOINT_RESTORE, 0, 0, 0));
@@ -1448,8 +1424,7 @@ STACKS_TEST(have_tables_before_a_running_process_is_sampled)
 	RECORD("-p", decimal(child), "--stacks", "--duration", "1");
 	EXPECT_LE(99, complete_stacks(fopen("err", "re")));
 	EXPECT_FALSE(said("err", "before its unwind table was there"));
-	kill(child, SIGKILL);
-	EXPECT_EQ(1000 + SIGKILL, end_of(child));
+	EXPECT_TRUE(kill_child(child));
 }
 
 /* Another machine can have written a file, with a clock that is ahead of this one. */
@@ -1530,17 +1505,12 @@ FIXTURE_TEARDOWN(code)
 #define MADE_TEST(memory)								\
 	CODE_TEST(made_in_##memory##_memory_has_names)					\
 	{										\
-		RECORD_MADE(#memory, "plain");						\
-		RECORD_MADE(#memory, "fork");						\
-	}
-
-#define MADE_IN_HUGE_TEST(memory)							\
-	CODE_TEST(made_in_##memory##_memory_has_names)					\
-	{										\
-		SKIP_IF(geteuid(), "only root can reserve huge pages");			\
-		SKIP_IF(system("sysctl -q vm.nr_hugepages=8 &&"				\
-			       " grep -q 'HugePages_Total: *[1-9]' /proc/meminfo"),	\
-			"there are no huge pages");					\
+		if (!strncmp(#memory, "huge", 4)) {					\
+			SKIP_IF(geteuid(), "only root can reserve huge pages");		\
+			SKIP_IF(system("sysctl -q vm.nr_hugepages=8 &&"			\
+				       " grep -q 'HugePages_Total: *[1-9]' /proc/meminfo"), \
+				"there are no huge pages");				\
+		}									\
 		RECORD_MADE(#memory, "plain");						\
 		RECORD_MADE(#memory, "fork");						\
 	}
@@ -1552,8 +1522,8 @@ MADE_TEST(memfd)
 MADE_TEST(posix)
 MADE_TEST(unlinked)
 MADE_TEST(zero)
-MADE_IN_HUGE_TEST(huge)
-MADE_IN_HUGE_TEST(hugememfd)
+MADE_TEST(huge)
+MADE_TEST(hugememfd)
 
 CODE_TEST(made_by_a_sibling_has_names)
 {
@@ -1565,14 +1535,6 @@ CODE_TEST(made_by_a_process_that_is_not_dumpable_has_names)
 {
 	RECORD_MADE("anon", "hide");
 	RECORD_MADE("shared", "hide");
-}
-
-/* Starts the program, and returns its id when it is ready. */
-static pid_t start_ready(char *const argv[])
-{
-	const pid_t child = start_argv(argv, -1);
-
-	return WAIT_UNTIL(ready()) ? child : -1;
 }
 
 CODE_TEST(made_before_the_clock_was_set_has_names)
@@ -1679,7 +1641,7 @@ CODE_TEST(moved_before_the_recording_has_the_names_of_its_file)
 	char *argv[8] = { self->work, "move", "program", "moved", "-100000" };
 	pid_t child;
 
-	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
+	NEED_PERFMON();
 	for (int library = 0; library <= 1; library++) {
 		argv[2] = library ? self->plugin : "program";
 		child = start_ready(argv);
@@ -1687,8 +1649,7 @@ CODE_TEST(moved_before_the_recording_has_the_names_of_its_file)
 		EXPECT_EQ(0, run("-p", decimal(child), "--stacks", "--duration", "1"));
 		EXPECT_WHOLE();
 		EXPECT_SHARES("hot_alpha", "hot_beta");
-		kill(child, SIGKILL);
-		EXPECT_EQ(1000 + SIGKILL, end_of(child));
+		EXPECT_TRUE(kill_child(child));
 	}
 }
 
@@ -1713,15 +1674,12 @@ static u32 flags_of(const char *name)
 
 CODE_TEST(of_a_removed_file_is_gone_after_its_process)
 {
-	char line[PATH_MAX + 16];
-
-	snprintf(line, sizeof(line), "cp '%s' removed", self->work);
-	ASSERT_EQ(0, system(line));
+	ASSERT_TRUE(copy_program(self->work, "removed"));
 	RECORD("sh", "-c", UNREAD("./removed gone remove 200"));
 	EXPECT_EQ(FORMAT_FILE_GONE | FORMAT_FILE_ENDED, flags_of("removed"));
 	EXPECT_TRUE(reports("", "gone when the recorder looked for it; its process had ended"));
 	/* While it runs, /proc has a link to it. */
-	ASSERT_EQ(0, system(line));
+	ASSERT_TRUE(copy_program(self->work, "removed"));
 	RECORD("./removed", "gone", "remove", "500");
 	EXPECT_EQ(0, flags_of("removed"));
 	EXPECT_SHARES("hot_alpha", "hot_beta");
@@ -1729,11 +1687,8 @@ CODE_TEST(of_a_removed_file_is_gone_after_its_process)
 
 CODE_TEST(of_a_file_that_the_user_may_not_read_is_denied)
 {
-	char line[PATH_MAX + 16];
-
 	SKIP_IF(!geteuid(), "root may read all files");
-	snprintf(line, sizeof(line), "cp '%s' denied", self->work);
-	ASSERT_EQ(0, system(line));
+	ASSERT_TRUE(copy_program(self->work, "denied"));
 	RECORD("./denied", "gone", "deny", "500");
 	EXPECT_EQ(FORMAT_FILE_DENIED, flags_of("denied"));
 	EXPECT_TRUE(reports("", "the recorder was not permitted to read it"));
@@ -1761,12 +1716,11 @@ CODE_TEST(of_a_namespace_that_is_gone_is_unknown)
 /* A non-interactive shell lets commands in the background ignore SIGINT. */
 RECORD_TEST(ends_at_SIGINT_although_the_command_ignores_it)
 {
-	pid_t recorder = start(-1, work, "deaf", "0"), child;
+	pid_t recorder, child;
 	char line[64];
 
-	EXPECT_TRUE(WAIT_UNTIL(ready() && load()));
-	child = child_of(recorder);
-	ASSERT_LT(0, child);
+	START_BOTH(recorder, child, -1, work, "deaf", "0");
+	EXPECT_TRUE(WAIT_UNTIL(load()));
 	kill(recorder, SIGINT);
 	EXPECT_EQ(128 + SIGINT, end_of(recorder));
 	EXPECT_WHOLE();
@@ -1780,13 +1734,13 @@ RECORD_TEST(ends_at_SIGINT_although_the_command_ignores_it)
 
 RECORD_TEST(ends_at_SIGINT_in_the_background_of_a_script)
 {
-	char script[] = "$0 record $1 trap 10 0 & recorder=$!; "
-		       "while ! [ -s profil.data ]; do sleep 0.1; done; sleep 1; "
-		       "child=$(cat /proc/$recorder/task/$recorder/children); "
-		       "kill -INT $recorder; wait $recorder; echo status $?; kill -KILL $child";
-	char *argv[6] = { "sh", "-c", script, command, work, NULL };
+	static const char script[] =
+		"$0 record $1 trap 10 0 & recorder=$!; "
+		"while ! [ -s profil.data ]; do sleep 0.1; done; sleep 1; "
+		"child=$(cat /proc/$recorder/task/$recorder/children); "
+		"kill -INT $recorder; wait $recorder; echo status $?; kill -KILL $child";
 
-	EXPECT_EQ(0, end_of(start_argv(argv, -1)));
+	EXPECT_EQ(0, run_script(script, -1));
 	EXPECT_TRUE(said("out", "status 130"));
 	EXPECT_TRUE(said("err", "continues"));
 	EXPECT_WHOLE();
@@ -1795,37 +1749,28 @@ RECORD_TEST(ends_at_SIGINT_in_the_background_of_a_script)
 
 RECORD_TEST(shows_progress_on_a_terminal)
 {
-	int slave, master = terminal_open(&slave);
-	char text[4096] = "", *argv[] = { "sh", "-c", NULL, NULL };
+	char text[4096] = "";
 	ssize_t len;
 
-	ASSERT_LE(0, master);
-	ASSERT_LT(0, asprintf(&argv[2], "exec %s record %s burn 1500 2>/dev/tty", command, work));
-	EXPECT_EQ(0, end_of(start_argv(argv, slave)));
+	ASSERT_TRUE(terminal_open());
+	EXPECT_EQ(0, run_script("exec $0 record $1 burn 1500 2>/dev/tty", slave));
 	len = read(master, text, sizeof(text) - 1);
 	ASSERT_LT(0, len);
 	EXPECT_NE(NULL, strstr(text, " samples, 1 s\033[K"));
 	EXPECT_NE(NULL, strstr(text, "\r\033[Kprofil record: "));
-	free(argv[2]);
-	close(slave);
-	close(master);
 }
 
 RECORD_TEST(a_script_without_its_interpreter_cannot_run)
 {
-	FILE *f = fopen("orphan", "w");
 	char path[PATH_MAX];
 
-	ASSERT_NE(NULL, f);
-	fprintf(f, "#!/no/such/interpreter\n");
-	fclose(f);
-	ASSERT_EQ(0, chmod("orphan", 0700));
+	ASSERT_TRUE(write_script("orphan", "#!/no/such/interpreter\n"));
 	EXPECT_REFUSED(126, "./orphan: it exists, but the interpreter", "./orphan");
 	snprintf(path, sizeof(path), "%s:%s", dir, getenv("PATH"));
 	ASSERT_EQ(0, setenv("PATH", path, true));
 	EXPECT_EQ(126, run("orphan"));
 	EXPECT_EQ(127, run("orphans"));
-	EXPECT_NE(0, access("profil.data", F_OK));
+	EXPECT_NO_FILE("profil.data");
 }
 
 RECORD_TEST(names_programs_that_gain_privilege)
@@ -1940,7 +1885,7 @@ RECORD_TEST(refuses_to_write_to_the_file_of_another_recording)
 	EXPECT_TRUE(WAIT_UNTIL(ready() && load()));
 	EXPECT_REFUSED(1, "another recorder", work, "exit", "0");
 	EXPECT_EQ(1, run("./nothing"));
-	EXPECT_NE(0, access("profil.data.old", F_OK));
+	EXPECT_NO_FILE("profil.data.old");
 	kill(recorder, SIGUSR1);
 	EXPECT_EQ(0, end_of(recorder));
 	EXPECT_WHOLE();
@@ -1949,6 +1894,8 @@ RECORD_TEST(refuses_to_write_to_the_file_of_another_recording)
 /* Each recorder that succeeds has written a file, which no other recorder has removed. */
 RECORD_TEST(recorders_that_start_together_keep_their_files)
 {
+	static const char *const names[] = { "profil.data", "profil.data.old" };
+
 	for (int i = 0; i < 10; i++) {
 		pid_t a = start(-1, work, "exit", "0");
 		pid_t b = start(-1, i % 2 ? work : "./nothing", "exit", "0");
@@ -1956,17 +1903,14 @@ RECORD_TEST(recorders_that_start_together_keep_their_files)
 		int files = 0;
 
 		good += !end_of(b);
-		if (load_from("profil.data")) {
-			EXPECT_LOADED_WHOLE();
-			files++;
-		}
-		if (load_from("profil.data.old")) {
-			EXPECT_LOADED_WHOLE();
-			files++;
+		for (int j = 0; j < 2; j++) {
+			if (load_from(names[j])) {
+				EXPECT_LOADED_WHOLE();
+				files++;
+			}
+			unlink(names[j]);
 		}
 		EXPECT_EQ(good, files);
-		unlink("profil.data");
-		unlink("profil.data.old");
 	}
 }
 
@@ -2004,8 +1948,7 @@ RECORD_TEST(continues_in_new_files)
 	ASSERT_EQ(0, run("-F", machine_is_slow() ? "20" : "100", "--rotate", "0.3",
 			 "--keep", "100", work, "burn", MS("1500")));
 	while (!access(line, F_OK)) {
-		EXPECT_TRUE(load_from(line)) TH_LOG("%s: %s", line, sum.error);
-		EXPECT_LOADED_WHOLE();
+		EXPECT_WHOLE_FILE(line);
 		EXPECT_EQ(nr ? FORMAT_END_ROTATE : FORMAT_END_COMMAND, sum.end.reason);
 		EXPECT_GT(next, sum.meta.start_monotonic);
 		next = sum.meta.start_monotonic;
@@ -2019,9 +1962,8 @@ RECORD_TEST(continues_in_new_files)
 	/* Only as many as wanted remain. Each can be reported. */
 	ASSERT_EQ(0, run("-o", "new", "--rotate", "0.2", "--keep", "2", work, "burn", MS("1200")));
 	EXPECT_EQ(0, access("new.1", F_OK));
-	EXPECT_NE(0, access("new.3", F_OK));
-	EXPECT_TRUE(load_from("new.2"));
-	EXPECT_LOADED_WHOLE();
+	EXPECT_NO_FILE("new.3");
+	EXPECT_WHOLE_FILE("new.2");
 	/* On a slow machine, a file can have only the start of the program. */
 	if (sum.user > 20)
 		EXPECT_LT(sum.user * 3 / 4, in_file("record_work"));
@@ -2059,7 +2001,7 @@ RECORD_TEST(refuses_links_and_directories)
 {
 	ASSERT_EQ(0, symlink("elsewhere", "profil.data"));
 	EXPECT_REFUSED(1, "symbolic link", work, "exit", "0");
-	EXPECT_NE(0, access("elsewhere", F_OK));
+	EXPECT_NO_FILE("elsewhere");
 	ASSERT_EQ(0, unlink("profil.data"));
 
 	EXPECT_REFUSED(1, "record: /: ", "-o", "/", work, "exit", "0");
@@ -2075,7 +2017,7 @@ RECORD_TEST(refuses_files_of_other_users)
 	EXPECT_REFUSED(1, "belongs to another user", work, "exit", "0");
 	ASSERT_EQ(0, stat("profil.data", &st));
 	EXPECT_EQ(0, st.st_size);
-	EXPECT_NE(0, access("profil.data.old", F_OK));
+	EXPECT_NO_FILE("profil.data.old");
 }
 
 RECORD_TEST(writes_to_a_fifo)
@@ -2093,27 +2035,22 @@ RECORD_TEST(writes_to_a_fifo)
 
 RECORD_TEST(writes_to_standard_output)
 {
-	char script[] = "$0 record -o - sh -c 'echo text; $0 burn 300' $1 | cat >profil.data";
-	char *argv[6] = { "sh", "-c", script, command, work, NULL };
-	int slave, master = terminal_open(&slave);
+	static const char script[] =
+		"$0 record -o - sh -c 'echo text; $0 burn 300' $1 | cat >profil.data";
 
-	ASSERT_LE(0, master);
-	EXPECT_EQ(0, end_of(start_argv(argv, -1)));
+	EXPECT_EQ(0, run_script(script, -1));
 	EXPECT_WHOLE();
 	EXPECT_LT(0, sum.user);
 	/* The output of the command goes to standard error. */
 	EXPECT_TRUE(said("err", "text\n"));
 	EXPECT_TRUE(said("err", " samples at"));
 
-	argv[2] = "$0 record -o - $1 burn 300 >profil.data";
-	EXPECT_EQ(0, end_of(start_argv(argv, -1)));
+	EXPECT_EQ(0, run_script("$0 record -o - $1 burn 300 >profil.data", -1));
 	EXPECT_WHOLE();
 
-	argv[2] = "$0 record -o - $1 exit 0 >/dev/tty";
-	EXPECT_EQ(1, end_of(start_argv(argv, slave)));
+	ASSERT_TRUE(terminal_open());
+	EXPECT_EQ(1, run_script("$0 record -o - $1 exit 0 >/dev/tty", slave));
 	EXPECT_TRUE(said("err", "terminal"));
-	close(slave);
-	close(master);
 }
 
 /* A fifth session with a period cannot sample a process. */

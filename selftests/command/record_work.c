@@ -11,9 +11,9 @@
  *	record_work orphan MS		prints the id of a child that burns, and exits
  *	record_work exec MS		burns, and burns again as another program
  *	record_work threads N MS	N threads with different names burn
- *	record_work wide N MS		runs loops in N pages of anonymous memory, in turns
- *	record_work swap A B N MS	runs loops in files A and B, mapped at one address in turns
- *	record_work make A		writes file A for this
+ *	record_work anon MS		runs a loop in anonymous memory
+ *	record_work swap A B N MS	makes files A and B, and runs loops in them, mapped at one
+ *					address in turns
  *	record_work late MS		system calls with interrupts off for a ms and more
  */
 #include <pthread.h>
@@ -41,17 +41,12 @@ static u64 cpu_ms(clockid_t clock)
 	return ts.tv_sec * 1000ULL + ts.tv_nsec / 1000000;
 }
 
-static void burn_on(clockid_t clock, u64 ms)
-{
-	const u64 end = cpu_ms(clock) + ms;
-
-	while (!told && cpu_ms(clock) < end)
-		loop_run(3, LOOP_BURST);
-}
-
 static void burn_ms(u64 ms)
 {
-	burn_on(CLOCK_THREAD_CPUTIME_ID, ms);
+	const u64 end = cpu_ms(CLOCK_THREAD_CPUTIME_ID) + ms;
+
+	while (!told && cpu_ms(CLOCK_THREAD_CPUTIME_ID) < end)
+		loop_run(3, LOOP_BURST);
 }
 
 static void tell(int signal)
@@ -112,45 +107,48 @@ static int threads(int n, u64 ms)
 	return 0;
 }
 
-static int wide(unsigned int n, u64 ms)
+/* Runs a copy of the loop. */
+static void burn_in(const char *text, u64 ms)
 {
 	const u64 end = cpu_ms(CLOCK_PROCESS_CPUTIME_ID) + ms;
-	char *text = mmap(NULL, n * PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
+
+	while (cpu_ms(CLOCK_PROCESS_CPUTIME_ID) < end)
+		((void (*)(unsigned long))(uintptr_t)text)(LOOP_BURST);
+}
+
+static int anon(u64 ms)
+{
+	char *text = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (text == MAP_FAILED)
 		return 1;
-	for (unsigned int i = 0; i < n; i++)
-		memcpy(text + i * PAGE, loops_text, LOOP_SIZE);
-	while (cpu_ms(CLOCK_PROCESS_CPUTIME_ID) < end)
-		for (unsigned int i = 0; i < n; i++)
-			((void (*)(unsigned long))(uintptr_t)(text + i * PAGE))(LOOP_BURST);
+	memcpy(text, loops_text, LOOP_SIZE);
+	burn_in(text, ms);
 	return 0;
 }
 
+/* Makes a file with the loop, and returns its descriptor. */
 static int make(const char *path)
 {
 	static char page[PAGE_MAX];
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
 
 	memcpy(page, loops_text, LOOP_SIZE);
-	return fd < 0 || write(fd, page, PAGE) != (ssize_t)PAGE;
+	return write(fd, page, PAGE) == (ssize_t)PAGE ? fd : -1;
 }
 
 /* Alternates between two mappings, as dlclose() and dlopen() would. */
 static int swap(const char *a, const char *b, int n, u64 ms)
 {
 	char *text = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const int files[2] = { make(a), make(b) };
 
 	for (int i = 0; i < n; i++) {
-		const u64 end = cpu_ms(CLOCK_PROCESS_CPUTIME_ID) + ms;
-		int fd = open(i % 2 ? b : a, O_RDONLY | O_CLOEXEC);
-
-		if (mmap(text, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0) != text)
+		if (mmap(text, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, files[i % 2],
+			 0) != text)
 			return 1;
-		close(fd);
-		while (cpu_ms(CLOCK_PROCESS_CPUTIME_ID) < end)
-			((void (*)(unsigned long))(uintptr_t)text)(LOOP_BURST);
+		burn_in(text, ms);
 	}
 	return 0;
 }
@@ -224,10 +222,8 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(what, "threads"))
 		return threads(a, b);
-	if (!strcmp(what, "wide"))
-		return wide(a, b);
-	if (!strcmp(what, "make"))
-		return make(argv[2]);
+	if (!strcmp(what, "anon"))
+		return anon(a);
 	if (!strcmp(what, "late"))
 		return late(a);
 	if (!strcmp(what, "swap") && argc == 6)

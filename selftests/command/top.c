@@ -17,7 +17,6 @@
 #define FRAME		"\033[H"	/* the begin and the end of a frame */
 #define FRAME_END	"\033[J"
 
-static int master, slave;		/* of the pseudo-terminal */
 static struct termios settings;		/* at the start */
 static char screen[1 << 20];		/* the output to it, since forget() */
 static size_t screen_len;
@@ -29,7 +28,7 @@ static pid_t start_screen(char **arguments)
 	pid_t child;
 	int fd;
 
-	master = terminal_open(&slave);
+	terminal_open();
 	ioctl(master, TIOCSWINSZ, &size);
 	fcntl(master, F_SETFL, O_NONBLOCK);
 	tcgetattr(slave, &settings);
@@ -119,19 +118,6 @@ static int lines_of_frame(void)
 	return lines;
 }
 
-/* Reads a file. */
-static const char *text_of(const char *path)
-{
-	static char text[1 << 18];
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-
-	if (fd >= 0)
-		close(fd);
-	text[len > 0 ? len : 0] = 0;
-	return text;
-}
-
 static int count(const char *text, const char *what)
 {
 	int n = 0;
@@ -162,21 +148,28 @@ FIXTURE(top) {
 
 FIXTURE_SETUP(top)
 {
-	master = -1;
-	slave = -1;
 	ASSERT_TRUE(command_setup());
 }
 
 FIXTURE_TEARDOWN(top)
 {
 	command_teardown();
-	if (master >= 0)
-		close(master);
-	if (slave >= 0)
-		close(slave);
 }
 
 #define TOP_TEST(name) TEST_F_TIMEOUT(top, name, 180)
+
+/* Types ^C, which ends it. */
+#define EXPECT_INTERRUPTED(top) do {							\
+	EXPECT_TRUE(type("\003"));							\
+	EXPECT_EQ(128 + SIGINT, end_of(top));						\
+	EXPECT_TRUE(has_old_settings());						\
+} while (0)
+
+/* Types the keys, and waits for the text in a frame. */
+#define EXPECT_ANSWER(keys, text) do {							\
+	EXPECT_TRUE(type(keys));							\
+	EXPECT_TRUE(WAIT_UNTIL(shown_in_frame(text)));					\
+} while (0)
 
 /* ---- batch mode ---- */
 
@@ -232,24 +225,18 @@ TOP_TEST(shows_the_hottest_calls)
 	/* It is the first one of the views. */
 	top = start_on_terminal("-g", stacks_work, "leaf", "60000");
 	EXPECT_TRUE(WAIT_UNTIL(shown_in_frame("leaf_caller > leaf")));
-	EXPECT_TRUE(type("s"));
-	EXPECT_TRUE(WAIT_UNTIL(shown_in_frame("  binary       symbol")));
+	EXPECT_ANSWER("s", "  binary       symbol");
 	EXPECT_FALSE(shown_in_frame("  calls"));
-	EXPECT_TRUE(type("\033[D"));
-	EXPECT_TRUE(WAIT_UNTIL(shown_in_frame("  calls")));
-	EXPECT_TRUE(type("\033[D"));
-	EXPECT_TRUE(WAIT_UNTIL(shown_in_frame("  command ")));
-	EXPECT_TRUE(type("\003"));
-	EXPECT_EQ(128 + SIGINT, end_of(top));
+	EXPECT_ANSWER("\033[D", "  calls");
+	EXPECT_ANSWER("\033[D", "  command ");
+	EXPECT_INTERRUPTED(top);
 
 	/* Without --stacks, it is left out. */
 	top = start_on_terminal(stacks_work, "leaf", "60000");
 	EXPECT_TRUE(WAIT_UNTIL(shown_in_frame("  binary       symbol")));
-	EXPECT_TRUE(type("\033[D"));
-	EXPECT_TRUE(WAIT_UNTIL(shown_in_frame("  command ")));
+	EXPECT_ANSWER("\033[D", "  command ");
 	EXPECT_FALSE(shown("  calls"));
-	EXPECT_TRUE(type("\003"));
-	EXPECT_EQ(128 + SIGINT, end_of(top));
+	EXPECT_INTERRUPTED(top);
 }
 
 TOP_TEST(passes_on_the_exit_status)
@@ -283,8 +270,8 @@ TOP_TEST(samples_a_process_with_p)
 	char pid[16];
 
 	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
-	child = start_argv((char *[]){ work, "trap", "10", "0", NULL }, -1);
-	EXPECT_TRUE(WAIT_UNTIL(ready()));
+	child = start_burning();
+	ASSERT_LT(0, child);
 	snprintf(pid, sizeof(pid), "%d", child);
 	EXPECT_EQ(0, run("-b", "-d", "0.3", "-n", "2", "-p", pid));
 	EXPECT_EQ(2, count(text_of("out"), "profil top: "));
@@ -305,8 +292,8 @@ TOP_TEST(shows_the_whole_machine)
 	pid_t child;
 
 	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
-	child = start_argv((char *[]){ work, "trap", "10", "0", NULL }, -1);
-	EXPECT_TRUE(WAIT_UNTIL(ready()));
+	child = start_burning();
+	ASSERT_LT(0, child);
 	ASSERT_EQ(0, run("-a", "-b", "-d", "0.3", "-n", "2"));
 	text = text_of("out");
 	EXPECT_EQ(2, count(text, "profil top: the whole machine ("));
@@ -431,16 +418,12 @@ TOP_TEST(restores_the_terminal_after_signals)
 		EXPECT_TRUE(has_old_settings());
 		EXPECT_TRUE(shown(LEAVE));
 		kill(child, SIGKILL);
-		close(master);
-		close(slave);
 	}
 	/* The terminal sends this to the command, too. */
 	pid_t top = start_on_terminal(work, "trap", "10", "0");
 
 	EXPECT_TRUE(WAIT_UNTIL(shown(HOT)));
-	EXPECT_TRUE(type("\003"));
-	EXPECT_EQ(128 + SIGINT, end_of(top));
-	EXPECT_TRUE(has_old_settings());
+	EXPECT_INTERRUPTED(top);
 	EXPECT_TRUE(shown(LEAVE));
 }
 
@@ -459,9 +442,7 @@ TOP_TEST(restores_the_terminal_while_it_is_stopped)
 	kill(top, SIGCONT);
 	EXPECT_TRUE(WAIT_UNTIL(shown(ENTER) && shown(HOT)));
 	EXPECT_FALSE(has_old_settings());
-	EXPECT_TRUE(type("\003"));
-	EXPECT_EQ(128 + SIGINT, end_of(top));
-	EXPECT_TRUE(has_old_settings());
+	EXPECT_INTERRUPTED(top);
 }
 
 TOP_TEST(fits_the_screen_when_its_size_changes)
@@ -476,8 +457,7 @@ TOP_TEST(fits_the_screen_when_its_size_changes)
 	size.ws_row = 24;
 	ASSERT_EQ(0, ioctl(master, TIOCSWINSZ, &size));
 	EXPECT_TRUE(WAIT_UNTIL(lines_of_frame() >= 16));
-	EXPECT_TRUE(type("\003"));
-	EXPECT_EQ(128 + SIGINT, end_of(top));
+	EXPECT_INTERRUPTED(top);
 }
 
 TOP_TEST(obeys_its_keys)
@@ -485,8 +465,7 @@ TOP_TEST(obeys_its_keys)
 	pid_t top = start_on_terminal(work, "trap", "10", "0");
 
 	EXPECT_TRUE(WAIT_UNTIL(shown(HOT) && shown(", 1 s")));
-	EXPECT_TRUE(type("p"));
-	EXPECT_TRUE(WAIT_UNTIL(shown_in_frame("(paused)")));
+	EXPECT_ANSWER("p", "(paused)");
 	forget();
 	pause_ms(1000);
 	EXPECT_FALSE(shown(FRAME));
@@ -494,11 +473,9 @@ TOP_TEST(obeys_its_keys)
 	EXPECT_TRUE(WAIT_UNTIL(shown(HOT)));
 
 	/* The keys change the columns while it is paused, too. */
-	EXPECT_TRUE(type("p"));
-	EXPECT_TRUE(WAIT_UNTIL(shown_in_frame("(paused)")));
+	EXPECT_ANSWER("p", "(paused)");
 	forget();
-	EXPECT_TRUE(type("s"));
-	EXPECT_TRUE(WAIT_UNTIL(shown_in_frame("binary")));
+	EXPECT_ANSWER("s", "binary");
 	EXPECT_FALSE(shown(HOT));
 	EXPECT_TRUE(type("\033[D"));
 	EXPECT_TRUE(WAIT_UNTIL(shown(HOT)));

@@ -29,6 +29,7 @@ static char work[PATH_MAX];
 static char command[PATH_MAX];
 static char dir[64];		/* directory for the files of a test; the working directory */
 static pid_t running[8];	/* processes to kill at the end if they still run */
+static int master = -1, slave = -1;	/* of the pseudo-terminal of terminal_open() */
 
 /* The same as fork(), but the test kills the child at its end. */
 static inline pid_t start_child(void)
@@ -100,16 +101,28 @@ static inline int end_of(pid_t child)
 /* Runs it with these arguments, and returns its exit status: see end_of(). */
 #define run(...)		end_of(start(-1, __VA_ARGS__))
 
-static inline bool said(const char *file, const char *what)
+/* The process is killed. Returns true if that ended it. */
+static inline bool kill_child(pid_t child)
 {
-	static char text[65536];
-	int fd = open(file, O_RDONLY | O_CLOEXEC);
+	return !kill(child, SIGKILL) && end_of(child) == 1000 + SIGKILL;
+}
+
+/* Returns the text of a file, until the next call. */
+static inline const char *text_of(const char *path)
+{
+	static char text[1 << 18];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
 	if (fd >= 0)
 		close(fd);
 	text[len > 0 ? len : 0] = 0;
-	return strstr(text, what);
+	return text;
+}
+
+static inline bool said(const char *path, const char *what)
+{
+	return strstr(text_of(path), what);
 }
 
 static inline void pause_ms(int ms)
@@ -130,6 +143,22 @@ static inline void pause_ms(int ms)
 static inline bool ready(void)
 {
 	return said("out", "\n");
+}
+
+/* Starts the program, and returns its id when it has printed that it is ready; or -1. */
+static inline pid_t start_ready(char *const argv[])
+{
+	pid_t child;
+
+	unlink("out");
+	child = start_argv(argv, -1);
+	return WAIT_UNTIL(ready()) ? child : -1;
+}
+
+/* Starts record_work, which burns CPU time. */
+static inline pid_t start_burning(void)
+{
+	return start_ready((char *[]){ work, "trap", "10", "0", NULL });
 }
 
 /* The process that the recorder started. */
@@ -154,14 +183,23 @@ static inline bool beside(char *path, const char *name)
 	return snprintf(path, PATH_MAX, "%s/%s", here, name) < PATH_MAX && !access(path, X_OK);
 }
 
-static inline int terminal_open(int *slave)
+static inline void terminal_close(void)
 {
-	int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (master >= 0)
+		close(master);
+	if (slave >= 0)
+		close(slave);
+}
 
+/* Opens a terminal, instead of the one that may be open. */
+static inline bool terminal_open(void)
+{
+	terminal_close();
+	master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
 	if (master < 0 || grantpt(master) || unlockpt(master))
-		return -1;
-	*slave = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
-	return *slave < 0 ? -1 : master;
+		return false;
+	slave = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
+	return slave >= 0;
 }
 
 static inline bool command_setup(void)
@@ -201,6 +239,7 @@ static inline void command_teardown(void)
 			waitpid(running[i], NULL, 0);
 		}
 	}
+	terminal_close();
 	d = opendir(dir);
 	while (d && (entry = readdir(d)))
 		unlinkat(dirfd(d), entry->d_name, 0);

@@ -32,14 +32,10 @@ packaged_programs() {
 	mkdir -p "$tmp/usr" && cp "$tmp/stripped" "$tmp/usr/one" && cp "$tmp/dynamic.so" "$tmp/usr/two.so" &&
 	id_one=$(build_id "$tmp/usr/one") && id_two=$(build_id "$tmp/usr/two.so") &&
 	make_data packaged <<-'END' || return
-		meta 2 3 host 6.1 a
-		thread 1 7 100 0 a
 		file 1 @@/usr/one
 		sample 1 1 @fixed:hidden+3 0 40 0
 		file 2 @@/usr/two.so
 		sample 1 2 @shared.so:hidden+3 0 60 0
-		account 100 100 0 0 100 0 0 100
-		end 0 1
 	END
 	stand_in dpkg-query <<-END
 		case \$1 in
@@ -93,7 +89,7 @@ note: 60.00% have no symbol: two.so
 # A page is for other machines, and --symfs has files of others, so nothing is asked.
 packages_not_asked() {
 	packaged_programs && : >"$tmp/asked" &&
-	PATH=$tmp/bin:$PATH "$tmp/profil" report -i "$tmp/packaged.data" --html "$tmp/page" &&
+	PATH=$tmp/bin:$PATH report packaged --html "$tmp/page" &&
 	same "" cat "$tmp/asked" && grep -q 'install its debug package; compile' "$tmp/page" &&
 	mkdir -p "$tmp/root$tmp/usr" && cp "$tmp/usr/one" "$tmp/usr/two.so" "$tmp/root$tmp/usr" &&
 	same "note: 100.00% have no symbol: one 40.00%, two.so 60.00%
@@ -116,7 +112,7 @@ packages_unknown() {
 	[ $((SECONDS - start)) -lt 60 ] || { echo "$((SECONDS - start)) s"; return 1; }
 	mkdir -p "$tmp/no_programs" &&
 	same "  (set DEBUGINFOD_URLS to the debuginfod server of the distribution)" \
-		eval "PATH='$tmp/no_programs' '$tmp/profil' report -i '$tmp/packaged.data' | grep 'set DEB'"
+		eval "PATH='$tmp/no_programs' report packaged | grep 'set DEB'"
 }
 
 # A path is an argument of a program, and never a pattern or a command.
@@ -127,15 +123,12 @@ packages_hostile() {
 		cp "$tmp/stripped" "$path"
 	done &&
 	make_data hostile_packages <<-'END' || return
-		meta 2 3 host 6.1 a
-		thread 1 7 100 0 a
 		file 1 @@/-n;\x20touch\x20ran/$(touch\x20ran)
 		sample 1 1 @fixed:hidden+3 0 40 0
 		file 2 @@/usr/t*
 		sample 1 2 @fixed:hidden+3 0 40 0
 		file 3 @@/usr/new\x0aline
 		sample 1 3 @fixed:hidden+3 0 20 0
-		end 0 1
 	END
 	cd "$tmp" && same "note: 40.00% have no symbol: \$(touch ran)
   (compile with -g, and do not strip)
@@ -151,12 +144,12 @@ packages_here() {
 	local file=/usr/bin/perl want i start
 	start=$(readelf -lW $file | awk '/LOAD.* E / { print $2 }')
 	{
-		printf '%s\n' "meta 2 3 host 6.1 a" "thread 1 7 100 0 a" "file 1 $file"
+		echo "file 1 $file"
 		for ((i = 4096; i < 65536; i += 64)); do
 			echo "sample 1 1 $((start + i)) 0 1 0"
 		done
 	} | make_data here &&
-	same 1 eval "'$tmp/profil' report -i '$tmp/here.data' --symfs / |
+	same 1 eval "report here --symfs / |
 		grep -c 'no symbol: perl'" || return
 	want=$(apt-cache show perl-base perl-base-dbgsym perl-debug 2>/dev/null |
 		awk -v id="$(build_id $file)" '/^Package: / { name = $2 }
@@ -169,18 +162,15 @@ packages_here() {
 	lists) want="apt update" ;;
 	*) want="apt install $want" ;;
 	esac
-	"$tmp/profil" report -i "$tmp/here.data" >"$tmp/got" && sed -z 's/\n  / /g' "$tmp/got" |
+	report here >"$tmp/got" && sed -z 's/\n  / /g' "$tmp/got" |
 		grep -qF "$want" || { echo "$want"; head "$tmp/got"; return 1; }
 }
 
 # With a symbol table, a debug file has no more names.
 symbols_are_there() {
 	make_data symbols_there <<-'END' || return
-		meta 2 3 host 6.1 a
-		thread 1 7 100 0 a
 		file 1 @@/fixed
 		sample 1 1 0x20 0 40 0
-		end 0 1
 	END
 	same "note: 100.00% have no symbol: fixed
   (this code is not in the symbol table)" advice symbols_there && same "" cat "$tmp/asked"

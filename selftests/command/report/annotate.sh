@@ -2,9 +2,10 @@
 #
 # Tests of profil annotate. "run" reads this file, and has the functions that it uses.
 
+annotated_flags=(-O1 -g -fcf-protection=none -nostdlib -static-libgcc -no-pie -Wl,--build-id)
+
 # A program with source lines and an inlined function, and code that no compiler makes.
 annotated_programs() {
-	local imul flags=(-O1 -g -fcf-protection=none -nostdlib -static-libgcc -no-pie -Wl,--build-id)
 	mkdir -p "$tmp/source" && cd "$tmp/source" || return
 	cat >inner.h <<-'END'
 		static inline __attribute__((always_inline)) int inner(int n)
@@ -42,10 +43,8 @@ annotated_programs() {
 		.size beyond, 0x80000
 	END
 	touch -d '1 minute ago' work.c inner.h
-	gcc "${flags[@]}" -o work work.c && gcc "${flags[@]}" -o code code.s &&
-	cp code arm && printf '\xb7' | dd of=arm bs=1 seek=18 conv=notrunc status=none &&
-	imul=$(objdump -d --no-show-raw-insn work | sed -n 's/^ *\([0-9a-f]*\):.*imul.*/\1/p') &&
-	echo $((0x$imul - 0x$(nm work | sed -n 's/ T work//p'))) >../imul
+	gcc "${annotated_flags[@]}" -o work work.c && gcc "${annotated_flags[@]}" -o code code.s &&
+	cp code arm && printf '\xb7' | dd of=arm bs=1 seek=18 conv=notrunc status=none
 }
 
 # annotated DATA [OPTION...]: prints the listing without the heading and the hottest lines.
@@ -61,16 +60,12 @@ all_annotated() {
 
 listing() {
 	local imul
-	annotated_programs && imul=$(cat "$tmp/imul") && make_data work <<-END || return
-		meta 2 3 host 6.1 a
-		thread 1 7 100 0 a
+	annotated_programs && imul=$(at source/work work imul) && make_data work <<-END || return
 		file 1 @@/source/work
 		sample 1 1 @source/work:work+0 0 9 1
 		sample 1 1 @source/work:work+$imul 0 30 0
 		tick 1 1 @source/work:work+$imul 0 0 0 20 0
 		sample 1 1 @source/work:_ZN3app7computeEiPKc+0 0 40 0
-		account 81 0 81 0 80 1 0 81
-		end 0 1
 	END
 	# The heading, and the lines of the source.
 	same "command: a
@@ -122,20 +117,15 @@ inlined_function() {
 		__attribute__((noinline)) void second(void) { sink += 1; sink = inner(sink); }
 		void _start(void) { first(); second(); }
 	END
-	gcc -O1 -g -fcf-protection=none -nostdlib -static-libgcc -no-pie -Wl,--build-id \
-		-o inlined inlined.c || return
+	gcc "${annotated_flags[@]}" -o inlined inlined.c || return
 	local first second
-	first=$(imul_in first) && second=$(imul_in second) && make_data inlined <<-END || return
-		meta 2 3 host 6.1 a
-		thread 1 7 100 0 a
+	first=$(at source/inlined first imul) && second=$(at source/inlined second imul) && make_data inlined <<-END || return
 		file 1 @@/source/inlined
 		sample 1 1 @source/inlined:first+$first 0 20 0
 		sample 1 1 @source/inlined:second+$second 0 70 0
 		sample 1 1 @source/inlined:second+0 0 10 0
 		name 2 [anon]
 		sample 1 2 0x10 0 100 0
-		account 200 0 200 0 200 0 0 200
-		end 0 1
 	END
 	same "inner (inlined) in second in inlined: 70 ticks, 35.00% +- 3.37%
 inner (inlined) in first in inlined: 20 ticks, 10.00% +- 2.12%" \
@@ -147,14 +137,6 @@ inner (inlined) in first in inlined: 20 ticks, 10.00% +- 2.12%" \
 		eval "'$tmp/profil' annotate -i '$tmp/inlined.data' | grep '^note.*row'" &&
 	same "70 100.00%
 20 100.00%" eval "annotated inlined inner | awk '/imull/ {print \$1, \$2}'"
-}
-
-# imul_in FUNCTION: prints the offset in the function of its imul.
-imul_in() {
-	local at
-	at=$(objdump -d --no-show-raw-insn inlined |
-		sed -n "/<$1>:/,/^\$/s/^ *\([0-9a-f]*\):.*imul.*/\1/p")
-	echo $((0x$at - 0x$(nm inlined | sed -n "s/ T $1\$//p")))
 }
 
 # Source files that are not read: newer than the binary, not regular, large, missing. A line of the
@@ -192,8 +174,6 @@ hostile_sources() {
 	mkdir -p "$tmp/source/"$'a\e[2J' && cd "$tmp/source/"$'a\e[2J' && cp ../work.c ../inner.h . &&
 	gcc -O1 -g -nostdlib -no-pie -Wl,--build-id -o "$tmp/source/named" work.c &&
 	make_data named <<-'END' || return
-		meta 2 3 host 6.1 a
-		thread 1 7 100 0 a
 		file 1 @@/source/named
 		sample 1 1 @source/named:work+0 0 9 0
 	END
@@ -203,8 +183,6 @@ hostile_sources() {
 # Code that is not x86-64, or no code at all
 machine_code() {
 	make_data code <<-'END' || return
-		meta 2 3 host 6.1 a
-		thread 1 7 100 0 a
 		file 1 @@/source/arm
 		sample 1 1 @source/code:arm+4 0 9 0
 		file 2 @@/source/code
@@ -218,8 +196,6 @@ nop" eval "annotated code bad | sed -n 's/ *[0-9a-f]*  (bad)\$//p; s/.* nop/nop/
 	cp "$tmp/source/code" "$tmp/source/riscv" &&
 	printf '\xf3' | dd of="$tmp/source/riscv" bs=1 seek=18 conv=notrunc status=none &&
 	make_data riscv <<-'END' || return
-		meta 2 3 host 6.1 a
-		thread 1 7 100 0 a
 		file 1 @@/source/riscv
 		sample 1 1 @source/code:bad+1 0 3 0
 		sample 1 1 @source/code:bad+0 0 1 0
@@ -239,38 +215,21 @@ nop" eval "annotated code bad | sed -n 's/ *[0-9a-f]*  (bad)\$//p; s/.* nop/nop/
 # The binary has lost its names since the recording, which still has them.
 lost_names() {
 	local imul
-	imul=$(cat "$tmp/imul") && mkdir -p "$tmp/lost" && cp -p "$tmp/source/work" "$tmp/lost/work" &&
+	imul=$(at source/work work imul) && mkdir -p "$tmp/lost" && cp -p "$tmp/source/work" "$tmp/lost/work" &&
 	make_data lost_names <<-END || return
-		meta 2 3 host 6.1 a
-		thread 1 7 100 0 a
 		file 1 @@/lost/work
 		sample 1 1 @source/work:work+0 0 9 0
 		symbol 1 @source/work:work+0 @source/work:work+$((imul + 6)) work
-		end 0 1
 	END
 	strip "$tmp/lost/work" && same "work in work: 9 ticks, 100.00% +- 0.00%" \
 		eval "annotated lost_names | head -n 1" &&
 	same "1" eval "annotated lost_names | grep -c imull"
 }
 
-# annotate_refused STATUS MESSAGE ARGUMENT...: checks that the command fails with MESSAGE.
-annotate_refused() {
-	local want=$1 message=$2 status
-	shift 2
-	"$tmp/profil" annotate "$@" >"$tmp/out" 2>"$tmp/err"
-	status=$?
-	same "$message" head -n 1 "$tmp/err" && [ ! -s "$tmp/out" ] && [ $status -eq "$want" ] && return
-	echo "$*: status $status"
-	cat "$tmp/out"
-	return 1
-}
-
 annotate_errors() {
 	local some=$tmp/work.data errors=$tmp/errors.data
 	cp -p "$tmp/source/work" "$tmp/source/other" && cp "$tmp/source/work" "$tmp/source/nobody" &&
 	make_data errors <<-'END' || return
-		meta 2 3 host 6.1 a
-		thread 1 7 100 0 a
 		file 1 @@/source/other
 		sample 1 1 @source/work:work+0 0 9 0
 		symbol 1 @source/work:work+0 @source/work:_start+0 w\x1brk
@@ -283,33 +242,26 @@ annotate_errors() {
 		file 4 @@/source/nobody
 		sample 1 4 @source/work:work+0 0 5 0
 		symbol 4 @source/work:work+0 @source/work:_start+0 gone
-		end 0 1
 	END
 	cp "$tmp/source/code" "$tmp/source/other" && rm "$tmp/source/nobody" &&
-	few empty 1000000 && echo "meta 2 3 host 6.1 a" | make_data cut &&
-	annotate_refused 1 "profil annotate: w\\x1brk in other: changed since the recording" -i "$errors" &&
-	annotate_refused 1 "profil annotate: gone in nobody: not found here; see --symfs" \
-		-i "$errors" gone &&
-	annotate_refused 1 "profil annotate: huge in code: its code has more than 1 MiB" \
-		-i "$errors" huge &&
-	annotate_refused 1 "profil annotate: beyond in code: its code is not in the file" \
-		-i "$errors" beyond &&
-	annotate_refused 1 "profil annotate: generated in [jit]: its code is not in a file" \
-		-i "$errors" generated &&
-	annotate_refused 1 "profil annotate: $some: no function with ticks matches \"none\"; \"profil report\" lists them" \
-		-i "$some" none &&
-	annotate_refused 1 "profil annotate: $some: no function with ticks matches \"a*\" in none; \"profil report\" lists them" \
-		-i "$some" --dso none 'a*' &&
-	annotate_refused 1 "profil annotate: $tmp/empty.data: no function has ticks" \
-		-i "$tmp/empty.data" &&
-	annotate_refused 1 "warning: the recording was cut off; its last second may be missing" \
-		-i "$tmp/cut.data" &&
-	annotate_refused 1 "profil annotate: $tmp/text: not a recording of profil" -i "$tmp/text" &&
-	annotate_refused 1 "profil annotate: profil.data: No such file or directory" &&
-	annotate_refused 1 "profil annotate: $tmp/none: No such file or directory" \
-		-i "$some" --symfs "$tmp/none" &&
-	annotate_refused 2 'profil annotate: unexpected argument "b"' a b &&
-	annotate_refused 2 "profil annotate: unrecognized option '--sort'" --sort &&
+	few empty 1000000 && printf '%s\n' 'name 1 [anon]' cut | make_data cut &&
+	refusals annotate <<-END &&
+		1 -i $errors | w\\x1brk in other: changed since the recording
+		1 -i $errors gone | gone in nobody: not found here; see --symfs
+		1 -i $errors huge | huge in code: its code has more than 1 MiB
+		1 -i $errors beyond | beyond in code: its code is not in the file
+		1 -i $errors generated | generated in [jit]: its code is not in a file
+		1 -i $some none | $some: no function with ticks matches "none"; "profil report" lists them
+		1 -i $some --dso none a* | $some: no function with ticks matches "a*" in none; "profil report" lists them
+		1 -i $tmp/empty.data | $tmp/empty.data: no function has ticks
+		1 -i $tmp/text | $tmp/text: not a recording of profil
+		1 | profil.data: No such file or directory
+		1 -i $some --symfs $tmp/none | $tmp/none: No such file or directory
+		2 a b | unexpected argument "b"
+		2 --sort | unrecognized option '--sort'\nSee "profil annotate --help".
+	END
+	refuses 1 "warning: the recording was cut off; its last second may be missing
+profil annotate: $tmp/cut.data: no function has ticks" annotate -i "$tmp/cut.data" &&
 	same "profil: standard output: No space left on device" \
 		eval "'$tmp/profil' annotate -i '$some' 2>&1 >/dev/full" &&
 	"$tmp/profil" annotate --help | grep -q '^usage: profil annotate'
@@ -338,20 +290,15 @@ line_zero() {
 		yes '' | head -n 99
 		echo 'volatile int sink; void _start(void) { for (;;) sink++; }'
 	} >zero.c && touch -d '1 minute ago' zero.c &&
-	gcc -O1 -g -fcf-protection=none -nostdlib -static-libgcc -no-pie -Wl,--build-id \
-		-o zero zero.c && python3 - <<-'END' || return
+	gcc "${annotated_flags[@]}" -o zero zero.c && python3 - <<-'END' || return
 		data = open("zero", "rb").read()
 		advance = b"\x03\xe3\x00"	# by 99 lines
 		assert data.count(advance) == 1
 		open("zero", "wb").write(data.replace(advance, b"\x03\xff\x7f"))
 	END
 	make_data zero <<-END || return
-		meta 2 3 host 6.1 a
-		thread 1 7 100 0 a
 		file 1 @@/source/zero
 		sample 1 1 @source/zero:_start+0 0 9 0
-		account 9 0 9 0 9 0 0 9
-		end 0 1
 	END
 	same "        9  100.00%     0" eval "annotated zero | grep -m 1 '     0\$'"
 }

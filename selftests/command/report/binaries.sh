@@ -24,14 +24,12 @@ costly() {
 	shift 2
 	python3 "$here/binaries.py" "$@" >"$tmp/$name.bin" || return
 	{
-		echo "meta 18 3 host 6.1 $name"
-		echo "thread 1 7 100 0 a"
+		echo stacks
 		echo "file 1 @@/$name.bin"
 		echo "stack 1 0 0:0 0:0 1:0x1021"
 		for ((i = 0; i < samples; i++)); do
 			echo "sample 1 1 $((0x1000 + 16 * i)) 0x10000000 1 0 1"
 		done
-		echo "end 0 1"
 	} | make_data "$name"
 }
 
@@ -82,8 +80,6 @@ costly_lines() {
 # The other binary has its names.
 costly_and_others() {
 	make_data costly_pair <<-END
-		meta 2 3 host 6.1 a
-		thread 1 7 100 0 a
 		file 1 @@/equal.bin
 		file 2 @@/fixed
 		sample 1 1 0x1000 0x10000000 1 0

@@ -4,14 +4,17 @@
 #
 # Opens a page in chromium, without a window, and runs Python code that uses it as a person would:
 # with the mouse and the keyboard. The functions below are for CODE. Fails if the page requests
-# anything, reports an error, or tries what its policy forbids.
+# anything, reports an error, or tries what its policy forbids. In the environment, PROFIL is the
+# command; DATA is the recording of the page, or A and B those of a page of profil diff.
 #
 # chromium already runs, with --remote-debugging-pipe, and shows several pages, one after the other.
 # It reads from the FIFO DIR/to and writes to DIR/from.
 
+import csv
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import time
 
@@ -91,22 +94,53 @@ def js(expression):
     return result["result"].get("value")
 
 
+def get(selector, name):
+    """Returns a property of an element, or the value of a method."""
+    return js("document.querySelector(%s).%s" % (json.dumps(selector), name))
+
+
 def text(selector):
-    return js("document.querySelector(%s).textContent" % json.dumps(selector))
+    return get(selector, "textContent")
+
+
+def each(selector, name):
+    """Returns this property of each element."""
+    return js("[...document.querySelectorAll(%s)].map((e) => e.%s)" % (json.dumps(selector), name))
 
 
 def texts(selector):
-    return js("[...document.querySelectorAll(%s)].map((e) => e.textContent)" % json.dumps(selector))
+    return each(selector, "textContent")
 
 
 def value(selector):
-    return js("document.querySelector(%s).value" % json.dumps(selector))
+    return get(selector, "value")
+
+
+def focus(selector):
+    get(selector, "focus()")
+
+
+def active():
+    return js("document.activeElement.id")
+
+
+def cells(rows):
+    """Returns the text of the cells, by row."""
+    return js("[...document.querySelectorAll(%s)].map((row) => "
+              "[...row.cells].map((cell) => cell.textContent))" % json.dumps(rows))
 
 
 def table():
-    """Returns the text of the cells of the table, by row."""
-    return js("[...document.querySelectorAll('#body tr')].map((row) => "
-              "[...row.cells].map((cell) => cell.textContent))")
+    return cells("#body tr")
+
+
+def lines():
+    return cells("#lines tr")
+
+
+def selection():
+    """Returns the options for the selection in the timeline."""
+    return ["--from", value("#from"), "--to", value("#to")]
 
 
 def box(selector):
@@ -152,7 +186,7 @@ def key(name, shift=False):
 def write(selector, new):
     """Replaces the text of an input element."""
     click(selector)
-    js("document.querySelector(%s).select()" % json.dumps(selector))
+    get(selector, "select()")
     browser.call("Input.insertText", text=new)
 
 
@@ -177,6 +211,74 @@ def drawn():
 def scheme(name):
     browser.call("Emulation.setEmulatedMedia",
                  features=[{"name": "prefers-color-scheme", "value": name}])
+
+
+def pixels():
+    """Returns the picture of the timeline."""
+    return get("#chart", "toDataURL()")
+
+
+def frames():
+    """Returns the frames of the graph: name, row from the bottom, and share of the width."""
+    return js("""(() => { const w = document.querySelector("#graph").clientWidth;
+        const bottom = document.querySelector("#graph").getBoundingClientRect().bottom;
+        return [...document.querySelectorAll(".frame")].map((e) => { const b =
+        e.getBoundingClientRect(); return [e.title.replace(/( [(][^()]*[)])?: [0-9.]*%.*/, ""),
+        Math.round((bottom - b.bottom) / 18) + 1, Math.round(b.width / w * 1000)]; })
+        .sort((a, b) => a[1] - b[1] || (a[0] < b[0] ? -1 : a[0] > b[0]) || a[2] - b[2]); })()""")
+
+
+def frame(name, row):
+    """Returns the selector of the frame in this row whose title begins with the name."""
+    return ".frame:nth-child(%d)" % (1 + js("""(() => {
+        const bottom = document.querySelector("#graph").getBoundingClientRect().bottom;
+        return [...document.querySelectorAll(".frame")].findIndex((e) => e.title.startsWith(%s) &&
+        Math.round((bottom - e.getBoundingClientRect().bottom) / 18) + 1 == %d); })()"""
+        % (json.dumps(name), row)))
+
+
+def current():
+    """Returns what is selected: by the table, and by the graph."""
+    return [texts("#body tr[aria-current=true] td:last-child"),
+            sorted(set(js("[...document.querySelectorAll('.frame.selected')].map((e) => "
+                          "e.title.split(' ')[0])")))]
+
+
+def same(got, want):
+    assert got == want, "\n%s\nis not\n%s" % (got, want)
+
+
+def profil(*arguments):
+    """Returns the lines that the command prints."""
+    return subprocess.run([os.environ["PROFIL"], *arguments], check=True, capture_output=True,
+                          text=True).stdout.splitlines()
+
+
+def report(*options):
+    """Returns the rows of profil report as the table of the page has them."""
+    rows = list(csv.reader(profil("report", "--csv", "-i", os.environ["DATA"], *options)))[1:]
+    return [["%.2f%%" % (100 * float(row[0])), "%.2f%%" % (100 * float(row[1])),
+             "{:,}".format(int(row[2]))] + row[5:] for row in rows]
+
+
+def tree(*options):
+    """Returns the rows of profil report with --children, --callers or --callees."""
+    rows = profil("report", "-i", os.environ["DATA"], *options)
+    title = next(i for i, row in enumerate(rows) if row.endswith(" symbol"))
+    return [row.split(None, 4) for row in rows[title + 1:]]
+
+
+def children(*options):
+    """Returns the rows of functions: self, with callees, binary, symbol."""
+    return sorted([row[2], row[0], row[3], row[4]]
+                  for row in tree("--children", "--inline", "--full-names", *options))
+
+
+def changes(*options):
+    """Returns the rows of profil diff as the page has them, those with more time in B first."""
+    rows = csv.DictReader(profil("diff", "--csv", os.environ["A"], os.environ["B"], *options))
+    return sorted((row for row in rows if row["changed"] == "1"),
+                  key=lambda row: float(row["change"]) < 0)
 
 
 def problems(url):

@@ -18,14 +18,11 @@ keep_debugdata() {
 
 debugdata() {
 	keep_debugdata "$tmp/whole64.so" "$tmp/mini.so" && make_data mini <<-'END' || return
-		meta 2 3 host 6.1 a
-		thread 1 7 100 0 a
 		file 1 @@/mini.so
 		sample 1 1 @whole64.so:inner+3 0 40 0
 		sample 1 1 @whole64.so:middle+1 0 30 0
 		sample 1 1 @whole64.so:outer+1 0 20 0
 		sample 1 1 @whole64.so:bare+1 0 10 0
-		end 0 1
 	END
 	same "inner
 middle
@@ -61,11 +58,8 @@ inlined_data() {
 		done)
 	where=$((0x$where - 0x$(nm "$tmp/parts/$1" | sed -n 's/ T outer//p')))
 	make_data "$1" <<-END
-		meta 2 3 host 6.1 a
-		thread 1 7 100 0 a
 		file 1 @@/parts/$1
 		sample 1 1 @parts/$1:outer+$where 0 30 0
-		end 0 1
 	END
 }
 
@@ -176,8 +170,7 @@ common_parts() {
 # With other options they do not.
 no_debug_information() {
 	make_data no_debug <<-'END' || return
-		meta 18 3 host 6.1 a
-		thread 1 7 100 0 a
+		stacks
 		file 1 @@/fixed
 		file 2 @@/lines.unstripped
 		stack 1 0 0:0 0:0 1:@fixed:sum+3 2:@lines.unstripped:outer+3
@@ -187,7 +180,6 @@ no_debug_information() {
 		sample 1 2 @lines.unstripped:outer+1 0 30 0 2
 		sample 1 2 @lines.unstripped:outer+2 0 30 0 3
 		sample 1 2 @lines.unstripped:outer+1 0 20 0 1
-		end 0 1
 	END
 	same "note: 20.00% have no debug information: fixed
   (compile with -g, and do not strip)" eval "head_of no_debug --inline | sed -n '/^note.*no debug/,/^ /p'" &&
@@ -204,15 +196,12 @@ some_debug_information() {
 	gcc -g -O1 -c split.c && gcc -O1 -c rest.c &&
 	gcc -nostdlib -static -no-pie -Wl,--build-id,-z,muldefs -o mixed split.o rest.o &&
 	cp "$tmp/fixed" "$tmp/vanished" && make_data mixed <<-'END' || return
-		meta 2 3 host 6.1 a
-		thread 1 7 100 0 a
 		file 1 @@/parts/mixed
 		file 2 @@/vanished
 		sample 1 1 @parts/mixed:outer+1 0 50 0
 		sample 1 1 @parts/mixed:other+1 0 30 0
 		sample 1 2 @fixed:alpha+1 0 20 0
 		symbol 2 @fixed:alpha+0 @fixed:alpha+9 alpha
-		end 0 1
 	END
 	rm "$tmp/vanished"
 	same "note: 20.00% have no debug information: vanished
@@ -232,17 +221,13 @@ changes() {
 # The older version of a program is gone, so only its functions are known.
 uneven_debug_information() {
 	local at name path ticks
-	at=$(objdump -dl "$tmp/lines.unstripped" | sed -n '/lines.c:5/{n;s/^ *\([0-9a-f]*\):.*/\1/p;q}')
-	at=$((0x$at - $(address "$tmp/lines.unstripped" outer)))
+	at=$(at lines.unstripped outer 'lines.c:5')
 	mkdir -p "$tmp/old" && cp "$tmp/lines.unstripped" "$tmp/old"
 	while read -r name path ticks; do
 		make_data "$name" <<-END || return
-			meta 2 3 host 6.1 a
-			thread 1 7 100 0 a
 			file 1 @@/$path
 			sample 1 1 @lines.unstripped:outer+$at 0 $ticks 0
 			symbol 1 @lines.unstripped:outer+0 @lines.unstripped:outer+40 outer
-			end 0 1
 		END
 	done <<-END
 		before lines.unstripped 1000

@@ -14,8 +14,7 @@ simulate() {
 		factors = dict(zip(sys.argv[4::2], map(float, sys.argv[5::2])))
 		chance = random.Random(seed)
 		weights = [1 / (1 + i) for i in range(100)]
-		print("clock", 10**9 // hz, "\nmeta 2 3 host 6.1 a\nthread 1 7 100 0 a\nname 1 [anon]")
-		sum = 0
+		print("clock", 10**9 // hz, "\nname 1 [anon]")
 		for i, weight in enumerate(weights):
 		    time = seconds * weight / 5.187378 * factors.get(f"f{i}", 1)
 		    ticks, left = 0, hz * time + math.log(1 - chance.random())
@@ -24,8 +23,6 @@ simulate() {
 		    print(f"symbol 0x80000001 {16 * i + 16} {16 * i + 17} f{i}")
 		    if ticks:
 		        print(f"sample 1 1 {16 * i + 16} 0 {ticks} 0")
-		    sum += ticks
-		print(f"account {sum} 0 {sum} 0 {sum} 0 0 {sum}\nend 0 1")
 	END
 	make_data "$name" <"$tmp/simulated"
 }
@@ -83,14 +80,13 @@ few() {
 	local name=$1 ns=$2 address=0
 	shift 2
 	{
-		printf 'clock %s\nmeta 2 3 host 6.1 a\nthread 1 7 100 0 a\nname 1 [anon]\n' "$ns"
+		printf 'clock %s\nname 1 [anon]\n' "$ns"
 		while [ $# -gt 0 ]; do
 			address=$((address + 16))
 			echo "symbol 0x80000001 $address $((address + 1)) $1"
 			echo "sample 1 1 $address 0 $2 0"
 			shift 2
 		done
-		echo "end 0 1"
 	} | make_data "$name"
 }
 
@@ -143,14 +139,11 @@ heavy_ticks() {
 	few light 1000000 f1 900 &&
 	make_data heavy <<-'END' || return
 		clock 1000000
-		meta 2 3 host 6.1 a
-		thread 1 7 100 0 a
 		name 1 [anon]
 		symbol 0x80000001 32 33 f1
 		sample 1 1 32 0 900 0
 		symbol 0x80000001 48 49 f2
 		tick 1 1 48 0 0 0 300 0
-		end 0 1
 	END
 	same "no function changed significantly;
   1.025 s instead of 0.900 s in f1, the hottest one, would be significant" diff_of light heavy &&
@@ -167,14 +160,12 @@ rebuilt_program() {
 		[ $program = fixed ] && other="file 2 @@/sub/fixed" || other=
 		make_data "${program%/fixed}" <<-END || return
 			meta 2 3 host 6.1 $program
-			thread 1 7 100 0 a
 			file 1 @@/$program
 			$other
 			sample 1 1 @$program:beta+4 0 300 0
 			sample 1 1 @$program:gamma_+4 0 400 0
 			sample 1 1 @$program:$([ $program = fixed ] && echo alpha || echo delta)+4 0 200 0
 			sample 1 1 @$program:_ZN3app7computeEiPKc+1 0 300 0
-			end 0 1
 		END
 	done
 	same "2 of 5 functions changed significantly
@@ -189,9 +180,9 @@ note: A and B have the same CPU time in total; if the program runs for a
 both_headings() {
 	make_data damage <<-'END' || return
 		meta 2 1 host 6.1 \x1b[2J
-		thread 1 7 100 0 a
 		sample 1 0 0x10 0 1000 0
 		detached 103 /usr/bin/sudo
+		cut
 	END
 	simulate base 1 1000 10 &&
 	same "warning: only one of the recordings has ticks in the kernel
@@ -218,42 +209,28 @@ empty_recordings() {
 	same "no function changed: there are no samples" diff_of none none &&
 	same "    0.100     0.000    -0.100  0.010  2e-30  [jit]   f1" \
 		eval "diff_of some none | tail -n 1" &&
-	diff_refused 1 "$tmp/none.data: there are no samples, so there are no shares" \
-		--share "$tmp/some.data" "$tmp/none.data"
-}
-
-# diff_refused STATUS MESSAGE ARGUMENT...: checks that the command fails with MESSAGE.
-diff_refused() {
-	local want=$1 message=$2 status
-	shift 2
-	"$tmp/profil" diff "$@" >"$tmp/out" 2>"$tmp/err"
-	status=$?
-	same "profil diff: $message" head -n 1 "$tmp/err" && [ ! -s "$tmp/out" ] &&
-	[ $status -eq "$want" ] && return
-	echo "$*: status $status"
-	cat "$tmp/out"
-	return 1
+	refuses 1 "profil diff: $tmp/none.data: there are no samples, so there are no shares" \
+		diff --share "$tmp/some.data" "$tmp/none.data"
 }
 
 diff_errors() {
 	few some 1000000 f1 100 && few still 0 f1 100 &&
 	make_data lost <<-'END' || return
-		meta 2 3 host 6.1 a
-		thread 1 7 100 0 a
 		sample 1 0 0x10 0 1 0
+		cut
 	END
 	overwrite lost $(($(stat -c %s "$tmp/lost.data") - 24)) 'eight by'
-	diff_refused 2 "two recordings are needed" &&
-	diff_refused 2 "two recordings are needed" "$tmp/some.data" &&
-	diff_refused 2 "unexpected argument \"c\"" a b c &&
-	diff_refused 2 "unrecognized option '--sort'" --sort &&
-	diff_refused 1 "$tmp/nothing: No such file or directory" "$tmp/some.data" "$tmp/nothing" &&
-	diff_refused 1 "$tmp/text: not a recording of profil" "$tmp/text" "$tmp/some.data" &&
-	diff_refused 1 "$tmp/nothing: No such file or directory" --symfs "$tmp/nothing" \
-		"$tmp/some.data" "$tmp/some.data" &&
-	diff_refused 1 "$tmp/still.data: its frequency is not known; use --share" \
-		"$tmp/some.data" "$tmp/still.data" &&
-	diff_refused 1 "$tmp/damaged.data: no sample can be read" "$tmp/damaged.data" "$tmp/some.data" &&
+	refusals diff <<-END &&
+		2 | two recordings are needed
+		2 $tmp/some.data | two recordings are needed
+		2 a b c | unexpected argument "c"
+		2 --sort | unrecognized option '--sort'\nSee "profil diff --help".
+		1 $tmp/some.data $tmp/nothing | $tmp/nothing: No such file or directory
+		1 $tmp/text $tmp/some.data | $tmp/text: not a recording of profil
+		1 --symfs $tmp/nothing $tmp/some.data $tmp/some.data | $tmp/nothing: No such file or directory
+		1 $tmp/some.data $tmp/still.data | $tmp/still.data: its frequency is not known; use --share
+		1 $tmp/damaged.data $tmp/some.data | $tmp/damaged.data: no sample can be read
+	END
 	same "profil: standard output: No space left on device" \
 		eval "'$tmp/profil' diff '$tmp/some.data' '$tmp/some.data' 2>&1 >/dev/full" &&
 	same "no function changed significantly;" eval "diff_of some still --share | head -n 1" &&
@@ -264,7 +241,6 @@ diff_names() {
 	local width
 	few none 1000000 && few hostile 1000000 'f1\x1b[2J' 10 && make_data names <<-'END' || return
 		clock 1000000
-		meta 2 3 host 6.1 a
 		thread 1 7 100 0 a
 		thread 2 7 100 101 \x1b]0;x\x9b
 		name 1 [an\x1b[31mon]
@@ -277,7 +253,6 @@ diff_names() {
 		symbol 0x80000001 0x20 0x21 a"b\x0a\xff,\xe2\x82\xac
 		sample 1 4 0x20 0x10 100 0
 		tick 2 0 0 0 0 0 100 4
-		end 0 1
 	END
 	same "" eval "{ diff_of none names; diff_of hostile hostile; } | LC_ALL=C tr -d '\n -~\342\202\254'" &&
 	same "fixed                 app::compute(...)" eval "COLUMNS=84 diff_of none names | grep -o 'fixed.*'" &&

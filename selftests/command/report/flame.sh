@@ -3,75 +3,33 @@
 # Tests of the flame graphs of profil report --html and profil diff --html. "run" reads this file, and
 # has the functions that it uses; html.sh has those that open a page.
 
-# Python code for the tests: functions that read the graph
-flame_functions='
-def frames():
-    """Returns the frames that are shown: name, row from the bottom, and share of the width."""
-    return js("""(() => { const w = document.querySelector("#graph").clientWidth;
-        const bottom = document.querySelector("#graph").getBoundingClientRect().bottom;
-        return [...document.querySelectorAll(".frame")].map((e) => { const b =
-        e.getBoundingClientRect(); return [e.title.replace(/( [(][^()]*[)])?: [0-9.]*%.*/, ""),
-        Math.round((bottom - b.bottom) / 18) + 1, Math.round(b.width / w * 1000)]; })
-        .sort((a, b) => a[1] - b[1] || (a[0] < b[0] ? -1 : a[0] > b[0]) || a[2] - b[2]); })()""")
-def frame(name, row):
-    """Returns a selector."""
-    return ".frame:nth-child(%d)" % (1 + js("""(() => {
-        const bottom = document.querySelector("#graph").getBoundingClientRect().bottom;
-        return [...document.querySelectorAll(".frame")].findIndex((e) => e.title.startsWith(%s) &&
-        Math.round((bottom - e.getBoundingClientRect().bottom) / 18) + 1 == %d); })()"""
-        % (json.dumps(name), row)))
-def lines():
-    return js("[...document.querySelectorAll(\"#lines tr\")].map((row) => "
-              "[...row.cells].map((cell) => cell.textContent))")
-def current():
-    """Returns what is selected: by the table, and by the graph."""
-    return [texts("#body tr[aria-current=true] td:last-child"),
-            sorted(set(js("[...document.querySelectorAll(\".frame.selected\")].map((e) => "
-                          "e.title.split(\" \")[0])")))]
-def children(*options):
-    """Returns the rows of profil report --children: self, with callees, binary, symbol."""
-    text = subprocess.run([os.environ["PROFIL"], "report", "--children", "--inline",
-                           "--full-names", "-i", os.environ["DATA"], *options], check=True,
-                          capture_output=True, text=True).stdout
-    rows = [line.split(None, 4) for line in text.split("symbol\n")[1].splitlines()]
-    return sorted([row[2], row[0], row[3], row[4]] for row in rows)
-'
-
-# flame DATA [OPTION...] <CODE: as browse, with these functions
-flame() {
-	{ printf '%s\n' "$flame_functions"; cat; } >"$tmp/code" && browse "$@" <"$tmp/code"
-}
-
 # A program with frame pointers, so its stacks are complete, and with an inlined function
 flame_program() {
 	cat >"$tmp/framed.c" <<-'END'
 		volatile int sink;
+		#define FUNCTION(name) __attribute__((noinline)) void name(int n)
 		static inline __attribute__((always_inline)) void inner(int n)
 		{
 			for (int i = 0; i < n; i++)
 				sink += i * n;
 		}
-		__attribute__((noinline)) void outer(int n)
+		FUNCTION(outer)
 		{
 			inner(n);
 			sink--;
 		}
-		__attribute__((noinline)) void twin(int n)
+		FUNCTION(twin)
 		{
 			outer(n);
 			sink++;
 		}
-		__attribute__((noinline)) void middle(int n)
+		FUNCTION(middle)
 		{
 			twin(n);
 			outer(n + 1);
 			sink++;
 		}
-		void _start(void)
-		{
-			for (;;)
-				middle(sink);
-		}
+		void _start(void) { for (;;) middle(sink); }
 	END
 	sed '/^void _start/,$d' "$tmp/framed.c" >"$tmp/library.c" &&
 	set -- -O1 -g -fcf-protection=none -fno-omit-frame-pointer -nostdlib -static-libgcc &&
@@ -104,8 +62,6 @@ flame_graph_data() {
 			tick 1 1 @framed:middle+9 0 2000 0 10 1 6 1
 		END
 		[ "$1" = 0 ] || echo "tick 2 1 @framed:twin+9 0 300 1 $1 0 5"
-		echo "account 5 0 5 0 4 1 0 5"
-		echo "end 0 1"
 	} | make_data "graph$1"
 }
 
@@ -116,7 +72,7 @@ flame_data() {
 
 # The orders of the graph, and with it the inlined functions
 flame_orders() {
-	flame graph0 <<-'END'
+	browse graph0 <<-'END'
 		kernel, inner = "[read]", "inner (inlined)"
 		stacks = [["all", 1, 1000], ["framed", 2, 1000], ["_start", 3, 1000]]
 		inlined = stacks + [["middle", 4, 400], ["middle", 4, 600], ["[read]", 5, 100],
@@ -170,7 +126,7 @@ flame_orders() {
 		    return a.height > 10 && a.top >= b.top && a.bottom <= b.bottom; })()"""), True)
 		js("document.querySelector('#flame-scroll').style.cssText = ''")
 		click("#callers-first")
-		assert js("document.querySelector('#no-function').hidden")
+		assert get("#no-function", "hidden")
 		click(frame("twin (framed)", 5))
 		click("#one-function")
 		same(frames(), [[inner, 1, 250], ["outer", 2, 250], ["twin", 3, 1000],
@@ -179,32 +135,25 @@ flame_orders() {
 		same([frame[:2] for frame in frames() if frame[1] <= 3],
 		     [[inner, 1], ["outer", 2], ["middle", 3], ["twin", 3]])
 		same(sum(frame[2] for frame in frames() if frame[0] == "framed"), 1000)
-		tree = [line.split()[-1] for line in subprocess.run(
-		    [os.environ["PROFIL"], "report", "-i", os.environ["DATA"], "--callers", "outer",
-		     "--dso", "framed"], check=True, capture_output=True, text=True)
-		    .stdout.split("symbol\n")[1].splitlines()]
 		same(sorted(name for name, row, width in frames() if row >= 2 and name != "framed"),
-		     sorted(tree))
+		     sorted(row[-1] for row in tree("--callers", "outer", "--dso", "framed")))
 		# The selection of the timeline
 		drag("#chart", 0.0, 0.02)
-		assert "without" not in str(js("document.querySelector('%s').title" % frame("middle", 3)))
+		assert "without" not in str(get(frame("middle", 3), "title"))
 		click("#whole")
 	END
 }
 
 # If a function calls itself, its outermost call has the callers, and its innermost one the callees.
 flame_recursion() {
-	make_data again <<-'END' && flame again <<-'END'
-		meta 18 3 host 6.1 a
-		thread 1 7 100 0 a
+	make_data again <<-'END' && browse again <<-'END'
+		stacks
 		name 1 [anon]
 		symbol 0x80000001 0x1000 0x1010 main
 		symbol 0x80000001 0x1010 0x1020 f
 		symbol 0x80000001 0x1020 0x1030 g
 		stack 1 0 0:0 0:0 1:0x1015 1:0x1025 1:0x1015 1:0x1005
 		sample 1 1 0x1020 0 3 0 1
-		account 3 0 3 0 3 0 0 3
-		end 0 1
 	END
 		same([name for name, row, width in frames()], ["all", "a", "main", "f", "g", "f", "g"])
 		click("#view-table")
@@ -218,10 +167,10 @@ flame_recursion() {
 }
 
 flame_search() {
-	flame graph0 <<-'END'
+	browse graph0 <<-'END'
 		def found(text_, share):
 		    write("#search", text_)
-		    same([text("#matched"), js("document.querySelector('#search').ariaInvalid")],
+		    same([text("#matched"), get("#search", "ariaInvalid")],
 		         [share + "% of the ticks in the selection match, with callees", "false"])
 		    return sorted(texts(".frame.match"))
 		same(found("^(twin|inner)", "80.00"), ["inner", "inner", "twin"])
@@ -237,7 +186,7 @@ flame_search() {
 		               "outer (framed)", "[read] ([kernel])", "framed"):
 		    key("Enter")
 		    same(text("#frame-text").split(":")[0], wanted)
-		    same([current()[1], js("document.activeElement.id")],
+		    same([current()[1], active()],
 		         [[wanted.split(" ")[0]] if " " in wanted else [], "search"])
 		write("#search", "middle|twin")
 		key("Enter")
@@ -258,8 +207,8 @@ flame_search() {
 		for wrong in "(", "[a", "*":
 		    write("#search", wrong)
 		    same([text("#matched")[:41], texts(".frame.match"), texts(".frame.other"),
-		          js("document.querySelector('#search').ariaInvalid"),
-		          js("document.querySelector('#matched').classList.contains('note')")],
+		          get("#search", "ariaInvalid"),
+		          get("#matched", "classList.contains('note')")],
 		         ["This is not a valid regular expression: " + text("#matched")[40], [], [], "true", True])
 		    assert box("#matched")[2] > 100 and box("#matched")[3] > 10
 		same(found("twin", "40.00"), ["twin"])
@@ -267,19 +216,19 @@ flame_search() {
 		key("Escape")
 		same([value("#search"), text("#matched"), texts(".frame.match"), texts(".frame.other")],
 		     ["", "", [], []])
-		js("document.querySelector('.frame[tabindex=\"0\"]').focus()")
+		focus(".frame[tabindex=\"0\"]")
 		key("/")
-		same(js("document.activeElement.id"), "search")
+		same(active(), "search")
 		click("#view-table")
-		js("document.querySelector('#body tr').focus()")
+		focus("#body tr")
 		key("/")
-		same([js("document.activeElement.id"), value("#filter")], ["filter", ""])
+		same([active(), value("#filter")], ["filter", ""])
 	END
 }
 
 # What is selected in the graph is selected in the table, and the other way round.
 flame_selection() {
-	flame graph0 <<-'END'
+	browse graph0 <<-'END'
 		def view(name):
 		    click("#view-" + name)
 		def rows():
@@ -331,8 +280,6 @@ flame_selection() {
 		same([row[0] for row in lines()], ["10.00%"])
 		same(current(), [["inner (inlined)"], ["inner"]])
 		# A function without ticks of its own has a row, and a place in the timeline.
-		def pixels():
-		    return js("document.querySelector('#chart').toDataURL()")
 		click("#reset")
 		before = pixels()
 		click(frame("_start", 3))
@@ -340,7 +287,7 @@ flame_selection() {
 		# All follow the timeline.
 		click("#reset")
 		drag("#chart", 0.0, 0.03)
-		part = "--from", value("#from"), "--to", value("#to")
+		part = selection()
 		view("table")
 		want = children(*part)
 		same(rows(), want)
@@ -362,21 +309,18 @@ flame_high_data() {
 	local nr=40
 	{
 		echo "clock 1000000"
-		echo "meta 18 3 host 6.1 a"
-		echo "thread 1 7 100 0 a"
+		echo stacks
 		echo "name 1 [anon]"
 		for ((i = 0; i < nr; i++)); do
 			echo "symbol 0x80000001 $((i * 16)) $((i * 16 + 16)) f$i$(printf '%0300d' 0)"
 			echo "stack $((i + 1)) 0 0:0 0:0$(for ((j = i; j--;)); do printf ' 1:%d' $((j * 16 + 5)); done)"
 			echo "sample 1 1 $((i * 16 + 1)) 0 $((1 + 10000 * (i == 0))) 0 $((i + 1))"
 		done
-		echo "account 10040 0 10040 0 10040 0 0 10040"
-		echo "end 0 1"
 	} | make_data high
 }
 
 flame_place() {
-	cat >"$tmp/place.py" <<-'END'
+	in_both high <<-'END'
 		def rectangle(selector):
 		    return js("(() => { const b = document.querySelector('%s').getBoundingClientRect();"
 		              "return [b.top, b.height, b.right]; })()" % selector)
@@ -386,7 +330,7 @@ flame_place() {
 		def inside():
 		    return js("(() => { const e = document.querySelector('#flame-scroll');"
 		              "return e.getBoundingClientRect().left + e.clientLeft + e.clientWidth; })()")
-		assert box("#graph")[3] > js("document.querySelector('#flame-scroll').clientHeight")
+		assert box("#graph")[3] > get("#flame-scroll", "clientHeight")
 		same(rectangle(".frame[data-key=\"0:0\"]")[2], inside())
 		for height in 1200, 900:
 		    size(1000, height)
@@ -401,7 +345,7 @@ flame_place() {
 		assert rectangle("#frame-text")[1] < 25 and len(text("#frame-text")) > 300
 		assert js("(() => { const [a, b] = document.querySelectorAll('#frame-text span'); return "
 		          "b.getBoundingClientRect().right < 990 && a.scrollWidth > a.clientWidth; })()")
-		same(js("document.querySelector('#frame-text').title"), text("#frame-text"))
+		same(get("#frame-text", "title"), text("#frame-text"))
 		# The result of a search can need a line of its own. What is at the bottom remains there.
 		def bottom():
 		    return js("(() => { const e = document.querySelector('#flame-scroll');"
@@ -425,15 +369,14 @@ flame_place() {
 		click(".frame[data-key=\"0:11\"]")
 		same(places(), before)
 		assert box("#graph")[3] > height + 50
-		js("document.querySelector('#frame-text').focus()")
+		focus("#frame-text")
 		assert rectangle("#frame-text")[1] > 25
 	END
-	flame high <"$tmp/place.py" && diff_page high high <"$tmp/place.py"
 }
 
 # The boxes of the heading are as high as their text, or as some whole lines of it.
 flame_heading() {
-	cat >"$tmp/heading.py" <<-'END'
+	in_both high <<-'END'
 		def check(selector):
 		    return js("""(() => { const e = document.querySelector(%s), range = new Range();
 		        range.selectNodeContents(e);
@@ -455,39 +398,33 @@ flame_heading() {
 		        over, cut = check(selector)
 		        assert over > 15 and not cut, (selector, height, over, cut)
 	END
-	flame high <"$tmp/heading.py" && diff_page high high <"$tmp/heading.py"
 }
 
 # The label of a frame becomes shorter with it, but always has the last component of the name.
 flame_labels() {
-	{
-		cat <<-'END'
-			meta 18 3 host 6.1 a
-			thread 1 7 100 0 a
-			stack 1 0 0:0 0:0
-			name 1 [anon]
-			symbol 0x80000001 0x1000 0x1010 void\x20std::very_long_namespace::Container<int,\x20std::allocator<int>\x20>::insert_all<long>(std::map<int,\x20int>\x20const&)
-			symbol 0x80000001 0x1010 0x1020 std::sort(int*,\x20int*)
-			symbol 0x80000001 0x1020 0x1030 company.example/a_long_path/of_packages/store.(*Table).Find
-			sample 1 1 0x1000 0 60 0 1
-			sample 1 1 0x1010 0 20 0 1
-			sample 1 1 0x1020 0 20 0 1
-			account 3 0 3 0 3 0 0 3
-			end 0 1
-		END
-	} | make_data labels &&
-	flame labels <<-'END'
+	make_data labels <<-'END' &&
+		stacks
+		stack 1 0 0:0 0:0
+		name 1 [anon]
+		symbol 0x80000001 0x1000 0x1010 void\x20std::very_long_namespace::Container<int,\x20std::allocator<int>\x20>::insert_all<long>(std::map<int,\x20int>\x20const&)
+		symbol 0x80000001 0x1010 0x1020 std::sort(int*,\x20int*)
+		symbol 0x80000001 0x1020 0x1030 company.example/a_long_path/of_packages/store.(*Table).Find
+		sample 1 1 0x1000 0 60 0 1
+		sample 1 1 0x1010 0 20 0 1
+		sample 1 1 0x1020 0 20 0 1
+	END
+	browse labels <<-'END'
 		def labels(width):
 		    size(width, 700)
 		    drawn()
-		    return js("[...document.querySelectorAll('.frame')].map((e) => e.textContent)")[2:]
+		    return texts(".frame")[2:]
 		full = "very_long_namespace::Container<int, allocator<int> >::insert_all<long>(map<int, int> const&)"
 		same(sorted(labels(2600)), sorted([full, "sort(int*, int*)",
 		     "company.example/a_long_path/of_packages/store.(*Table).Find"]))
 		same(sorted(labels(900)), sorted(["very_long_namespace::Container<...>::insert_all<...>",
 		     "sort(int*, int*)", "…store.(*Table).Find"]))
 		same(sorted(labels(420)), sorted(["…insert_all<...>", "sort", "store.(*Table).Find"]))
-		title = js("document.querySelector('%s').title" % frame("void std::very_long", 3))
+		title = get(frame("void std::very_long", 3), "title")
 		assert title.startswith("void std::very_long_namespace::Container<int, std::allocator<int> >"
 		                        "::insert_all<long>(std::map<int, int> const&) ([jit]): 60.00%"), title
 		# The search finds the names, and what is shown of them.
@@ -509,68 +446,58 @@ flame_names() {
 	for ms in 100 1000; do
 		make_data "named$ms" <<-END || return
 			clock 1000000
-			meta 18 3 host 6.1 a
-			thread 1 7 100 0 a
+			stacks
 			file 1 @@/named.so
 			stack 1 0 0:0 0:0
 			sample 1 1 @named.so:$name+1 0 $ms 0 1
-			account $ms 0 $ms 0 $ms 0 0 $ms
-			end 0 1
 		END
 	done
-	{
-		printf '%s\n' 'name = "vector<...>::_M_realloc_insert<...>"' 'def check(selector):' \
-			'    cells = js("""[...document.querySelectorAll("%s .name")].map((e) => {' \
-			'        const b = e.getBoundingClientRect();' \
-			'        const s = e.closest(".scroll").getBoundingClientRect();' \
-			'        return [e.textContent.startsWith(%s), e.title.startsWith("void std::vector<"),' \
-			'        b.height < 22, Math.min(b.right, s.right) - b.left > 140]; })"""' \
-			'        % (selector, json.dumps(name)))' \
-			'    assert cells, selector' \
-			'    same(cells, [4 * [True]] * len(cells))'
-		cat <<-'END'
-			for width in 1000, 1200, 1400, 1800:
-			    size(width, 800)
-			    drawn()
-			    check("#lines")
-			    if texts("#titles"):
-			        click("#view-table")
-			        check("#lines")
-			    check("#body")
-			    if texts("#titles"):
-			        click("#view-flame")
-			if texts("#titles"):
-			    click("#view-table")
-			    for text_, nr in (name, 1), ("void std::VECTOR<std::pair", 1), ("other", 0):
-			        write("#filter", text_)
-			        same(len(table()), nr)
-		END
-	} >"$tmp/names.py" &&
-	flame named1000 <"$tmp/names.py" &&
+	cat >"$tmp/names.py" <<-'END'
+		name = "vector<...>::_M_realloc_insert<...>"
+		def check(selector):
+		    cells = js("""[...document.querySelectorAll("%s .name")].map((e) => {
+		        const b = e.getBoundingClientRect();
+		        const s = e.closest(".scroll").getBoundingClientRect();
+		        return [e.textContent.startsWith(%s), e.title.startsWith("void std::vector<"),
+		        b.height < 22, Math.min(b.right, s.right) - b.left > 140]; })"""
+		        % (selector, json.dumps(name)))
+		    assert cells, selector
+		    same(cells, [4 * [True]] * len(cells))
+		for width in 1000, 1200, 1400, 1800:
+		    size(width, 800)
+		    drawn()
+		    check("#lines")
+		    if texts("#titles"):
+		        click("#view-table")
+		        check("#lines")
+		    check("#body")
+		    if texts("#titles"):
+		        click("#view-flame")
+		if texts("#titles"):
+		    click("#view-table")
+		    for text_, nr in (name, 1), ("void std::VECTOR<std::pair", 1), ("other", 0):
+		        write("#filter", text_)
+		        same(len(table()), nr)
+	END
+	browse named1000 <"$tmp/names.py" &&
 	sed '/check("#lines")/d' "$tmp/names.py" | diff_page named100 named1000
 }
 
 # The page says so if less than 80% of the stacks are complete.
 flame_completeness() {
-	local part
-	for part in 20 21; do
-		{ echo "part = $part"; cat <<-'END'; } | flame graph$part || return
-			note = "Only 79.00% of the call stacks are complete."
-			if part == 20:
-			    assert js("document.querySelector('#incomplete').hidden")
-			else:
-			    assert text("#incomplete").startswith(note), text("#incomplete")
-			    assert box("#incomplete")[3] > 10
-			    # Other parts of the recording change nothing.
-			    click("#names button")
-			    assert text("#incomplete").startswith(note)
-		END
-	done
+	browse graph20 <<<'assert get("#incomplete", "hidden")' && browse graph21 <<-'END'
+		note = "Only 79.00% of the call stacks are complete."
+		assert text("#incomplete").startswith(note), text("#incomplete")
+		assert box("#incomplete")[3] > 10
+		# Other parts of the recording change nothing.
+		click("#names button")
+		assert text("#incomplete").startswith(note)
+	END
 }
 
 # Each colour is explained, and text on it can be read.
 flame_colours() {
-	flame graph0 <<-'END'
+	browse graph0 <<-'END'
 		legend = ["framed 50.00%", "library.so 40.00%", "[kernel] 10.00%", "processes",
 		          "italic: inlined"]
 		same(texts("#legend li"), legend)
@@ -606,15 +533,15 @@ flame_colours() {
 }
 
 flame_keyboard() {
-	flame graph0 <<-'END'
+	browse graph0 <<-'END'
 		assert "Escape" in text("#keys") and box("#keys")[3] > 10
-		focus = "document.activeElement.title.split(' ')[0].replace(':', '')"
+		focused = "document.activeElement.title.split(' ')[0].replace(':', '')"
 		def press(*names):
 		    for name in names:
 		        key(name)
-		    return js(focus)
+		    return js(focused)
 		def start():
-		    js("document.querySelector('.frame[tabindex=\"0\"]').focus()")
+		    focus(".frame[tabindex=\"0\"]")
 		start()
 		same(press("ArrowUp", "ArrowUp", "ArrowUp", "ArrowUp"), "twin")
 		same(press("ArrowLeft"), "outer")
@@ -626,46 +553,46 @@ flame_keyboard() {
 		same(current(), [["_start"], ["_start"]])
 		press("Escape")
 		# Callees first
-		js("document.querySelector('#callers-first').focus()")
+		focus("#callers-first")
 		key("ArrowRight")
-		assert js("document.querySelector('#callees-first').checked")
+		assert get("#callees-first", "checked")
 		start()
 		same(press("ArrowUp", "ArrowRight", "ArrowRight"), "outer")
 		same(press("ArrowDown", "ArrowUp"), "inner")
 		same([press("ArrowUp"), press("Enter")], ["outer", "outer"])
 		# One function: the callers are above it, and the callees below it.
-		js("document.querySelector('#callees-first').focus()")
+		focus("#callees-first")
 		key("ArrowRight")
 		start()
-		same(js(focus), "outer")
+		same(js(focused), "outer")
 		same(press("ArrowUp", "ArrowUp"), "_start")
 		same(press("ArrowDown", "ArrowDown", "ArrowDown"), "inner")
 		same([press("ArrowUp"), press("ArrowDown", "Enter")], ["outer", "inner"])
 		same(current(), [["inner (inlined)"], ["inner"]])
 		# Escape shows the whole graph again, also from outside of it.
 		press("Escape")
-		same([current(), js("document.querySelector('#callers-first').checked")], [[[], []], True])
+		same([current(), get("#callers-first", "checked")], [[[], []], True])
 		same(frames()[0], ["all", 1, 1000])
 		start()
 		press("ArrowUp", "ArrowUp", "Enter")
 		same(current()[1], ["_start"])
-		js("document.querySelector('#inlined').focus()")
+		focus("#inlined")
 		key("Escape")
 		same([current()[1], frames()[0]], [[], ["all", 1, 1000]])
 		# The rows of the table
 		click("#view-table")
-		js("document.querySelector('#body tr').focus()")
+		focus("#body tr")
 		key("Enter")
 		same(len(current()[0]), 1)
 		# A button leads from there to the callers and callees.
-		name = js("document.querySelector('#body tr .name').title")
-		js("document.querySelector('#around').focus()")
+		name = get("#body tr .name", "title")
+		focus("#around")
 		key("Enter")
-		same([js("document.querySelector('#one-function').checked"), frames()[0][0]], [True, name])
+		same([get("#one-function", "checked"), frames()[0][0]], [True, name])
 		click("#view-table")
-		js("document.querySelector('#body tr').focus()")
+		focus("#body tr")
 		key("Escape")
-		same([current()[0], js("document.querySelector('#around').hidden")], [[], True])
+		same([current()[0], get("#around", "hidden")], [[], True])
 	END
 }
 
@@ -677,9 +604,10 @@ flame_large_data() {
 		samples, functions, stacks, threads = 250000, 3000, 20000, 16
 		random.seed(1)
 		chance = random.random
-		print("clock 1000000\nmeta 18 3 host 6.1 ./server\nname 1 [anon]")
+		print("clock 1000000\nstacks")
 		for i in range(threads):
 		    print("thread %d 7 100 %d worker%d" % (i + 1, 101 + i, i))
+		print("name 1 [anon]")
 		for i in range(functions):
 		    print("symbol 0x80000001 %d %d void\\x20std::app%d::Engine<int,\\x20std::allocator<int>"
 		          "\\x20>::step%d<long>(int,\\x20char\\x20const*)"
@@ -697,7 +625,6 @@ flame_large_data() {
 		    ticks.append("tick %d 1 %d 0 %d %d 1 0 %d" % (1 + int(threads * chance()),
 		                 0x10000 + leaf * 16 + 3, i * 600000 // samples, i % 8, 1 + stack))
 		print("\n".join(8 * ticks))
-		print("account %d 0 %d 0 %d 0 0 %d\nend 0 1" % (4 * (8 * samples,)))
 	END
 }
 
@@ -791,31 +718,20 @@ diff_data() {
 			address=$((address + 16))
 			shift
 		done
-		echo "end 0 1"
 	} | make_data "$name"
 }
 
-# diff_page A B [OPTION...] <CODE: as flame, with the page of the comparison. In the code, changes()
-# returns its rows as the page has them, those with more time in B first.
+# diff_page A B [OPTION...] <CODE: as browse, with the page of the comparison.
 diff_page() {
-	local a=$1 b=$2
+	local a=$tmp/$1.data b=$tmp/$2.data
 	shift 2
-	"$tmp/profil" diff --html "$tmp/diff.html" "$@" "$tmp/$a.data" "$tmp/$b.data" &&
-	{
-		cat <<-'CODE'
-			import csv, os, subprocess
-			def same(got, want):
-			    assert got == want, "\n%s\nis not\n%s" % (got, want)
-			def changes(*options):
-			    text = subprocess.run([os.environ["PROFIL"], "diff", "--csv", os.environ["A"],
-			                           os.environ["B"], *options], check=True,
-			                          capture_output=True, text=True).stdout
-			    rows = [row for row in csv.DictReader(text.splitlines()) if row["changed"] == "1"]
-			    return sorted(rows, key=lambda row: float(row["change"]) < 0)
-		CODE
-		printf '%s\n' "$flame_functions"
-		cat
-	} | PROFIL=$tmp/profil A=$tmp/$a.data B=$tmp/$b.data in_browser "$tmp/diff.html"
+	"$tmp/profil" diff --html "$tmp/diff.html" "$@" "$a" "$b" &&
+	A=$a B=$b in_browser "$tmp/diff.html"
+}
+
+# in_both DATA <CODE: runs it in the page of the recording, and in that of its comparison with itself.
+in_both() {
+	cat >"$tmp/code" && browse "$1" <"$tmp/code" && diff_page "$1" "$1" <"$tmp/code"
 }
 
 flame_diff() {
@@ -844,10 +760,9 @@ flame_diff() {
 		                 ("same", 1010), ("new", 300), (image, 800)):
 		    assert abs(got[name] - width(ms)) <= 1, name
 		assert "gone" not in got
-		styles = dict(js("[...document.querySelectorAll('.frame')].map((e) => "
-		                 "[e.title.replace(/ \\(.*/, ''), e.className.split(' ')[1]])"))
-		same({name: styles[name] for name in styles if name not in ("all: 100.00%, 3,815 ticks",
-		      "prog: 100.00%, 3,815 ticks")},
+		styles = {title.split(" (")[0]: style.split(" ")[1] for title, style in
+		          zip(each(".frame", "title"), each(".frame", "className"))}
+		same({name: styles[name] for name in styles if ": " not in name},
 		     {"main": "rest", "std::hot(int)": "slower1", "cold": "faster2", "same": "rest",
 		      "new": "slower2", image: "slower2"})
 		same(texts("#legend li")[-1], "no significant change")
@@ -872,13 +787,13 @@ flame_diff() {
 		click(frame("main", 3))
 		same(current(), [[], ["main"]])
 		click("#reset")
-		js("document.querySelector('#body tr').focus()")
+		focus("#body tr")
 		key("ArrowDown")
 		key("Enter")
 		same(current(), [["hot(int) ([jit])"], ["std::hot(int)"]])
 		click("#one-function")
 		same([name for name, row, size in frames()], ["std::hot(int)", "main", "prog"])
-		js("document.querySelector('#body tr').focus()")
+		focus("#body tr")
 		key("Escape")
 		same([current(), frames(), text("#frame-text")], [[[], []], [], ""])
 		click("#body tr:last-child")
@@ -900,8 +815,8 @@ flame_diff() {
 	# A function can be slower because of those that it calls.
 	diff_data grown 100 3000 1000 1000 500 0 200 && diff_page before grown <<-'END' || return
 		def styles():
-		    return dict(js("[...document.querySelectorAll('.frame')].map((e) => "
-		                   "[e.title.replace(/ \\(.*/, ''), e.className.split(' ')[1]])"))
+		    return {title.split(" (")[0]: style.split(" ")[1] for title, style in
+		            zip(each(".frame", "title"), each(".frame", "className"))}
 		same([styles()["main"], styles()["std::hot(int)"], len(table())], ["rest", "slower2", 1])
 		point(frame("main", 3), 0.5)
 		same(text("#frame-text"), "main ([jit]): 100.00%, 5,800 ticks, 1.72% without its callees; "
@@ -927,13 +842,12 @@ flame_diff() {
 	diff_page before before <<-'END' || return
 		same([table(), text("#counts")], [[], "0 functions became slower, and 0 faster, of 6 (p is at most 0.01)"])
 		assert text("#notes").startswith("no function changed significantly;"), text("#notes")
-		same(set(js("[...document.querySelectorAll('.frame')].map((e) => e.className)")),
-		     {"frame rest"})
+		same(set(each(".frame", "className")), {"frame rest"})
 	END
 	few flat 1000000 main 100 && diff_page before flat <<-'END'
-		assert js("document.querySelector('#flame').hidden")
+		assert get("#flame", "hidden")
 		same(text("#notes"), "There is no flame graph, because B has no stacks.")
-		assert js("document.querySelector('#lists').hidden")
+		assert get("#lists", "hidden")
 		click("#body tr")
 		same(len(texts("#body tr[aria-current=true]")), 1)
 		assert " in B" in text("#frame-text") and box("#frame-text")[3] > 10
@@ -941,12 +855,13 @@ flame_diff() {
 }
 
 flame_diff_options() {
-	diff_refused 2 "--html and --csv exclude each other" --html "$tmp/new" --csv a b &&
-	diff_refused 2 "$tmp/after.data: the output is the recording" --html "$tmp/after.data" \
-		"$tmp/before.data" "$tmp/after.data" &&
-	diff_refused 1 "$tmp/none/new: No such file or directory" --html "$tmp/none/new" \
-		"$tmp/before.data" "$tmp/after.data" &&
-	same "" eval "'$tmp/profil' diff --html - '$tmp/before.data' '$tmp/after.data' |
+	local before=$tmp/before.data after=$tmp/after.data
+	refusals diff --html <<-END &&
+		2 $tmp/new --csv a b | --html and --csv exclude each other
+		2 $after $before $after | $after: the output is the recording
+		1 $tmp/none/new $before $after | $tmp/none/new: No such file or directory
+	END
+	same "" eval "'$tmp/profil' diff --html - '$before' '$after' |
 		grep -c '</html>' | grep -v 1" &&
 	same 600 stat -c %a "$tmp/diff.html"
 }

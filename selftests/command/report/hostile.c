@@ -3,27 +3,21 @@
  * hostile PROGRAM PROGRAM FILE...: runs profil report, export and diff, in this process, on
  * recordings that are truncated, damaged or malicious, and looks up symbols and lists functions in
  * damaged programs. It should be built with -fsanitize=address,undefined. Prints TAP.
- * PROFIL_FUZZ_ROUNDS (200) is the number of random changes, and PROFIL_FUZZ_SEED (default: the
- * time) their seed, which is printed.
+ * PROFIL_FUZZ_ROUNDS (200) is the number of random changes.
  */
 #define _GNU_SOURCE
-#include <err.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sanitizer/common_interface_defs.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <zlib.h>
 
 #include "commands/command.h"
+#include "fuzz.h"
 #include "profile/listing.h"
-#include "random.h"
 #include "recording/format.h"
 #include "symbols/symbols.h"
 #include "text/text.h"
@@ -34,12 +28,6 @@
 #define BLOCK_TYPE 4
 #define BLOCK_BYTES 8
 #define BLOCK_CRC 12
-#define BYTES_MAX (1U << 20)
-
-struct bytes {
-	u8 *data;
-	size_t len;
-};
 
 static FILE *tap;
 static int nr_tests;
@@ -69,28 +57,12 @@ static void put32(u8 *at, u32 value)
 	memcpy(at, &value, sizeof(value));
 }
 
-static struct bytes load(const char *path)
-{
-	struct bytes bytes = { .data = malloc(BYTES_MAX) };
-	FILE *file = fopen(path, "r");
-
-	if (!file || !bytes.data)
-		err(1, "%s", path);
-	bytes.len = fread(bytes.data, 1, BYTES_MAX / 4, file);
-	if (ferror(file) || !feof(file))
-		errx(1, "%s: cannot be read, or is too long", path);
-	fclose(file);
-	return bytes;
-}
-
-static int memory(const struct bytes *bytes)
-{
-	int fd = memfd_create("hostile", MFD_CLOEXEC);
-
-	if (fd < 0 || pwrite(fd, bytes->data, bytes->len, 0) != (ssize_t)bytes->len)
-		err(1, "memfd");
-	return fd;
-}
+/* Runs a command with these arguments. */
+#define RUN(command, ...) ({								\
+	char *args[] = { #command, __VA_ARGS__, NULL };					\
+											\
+	command_##command.run(sizeof(args) / sizeof(*args) - 1, args);			\
+})
 
 /* Exports the file, in another format each time. The exit status depends on the format. */
 static void export(char *path)
@@ -100,52 +72,30 @@ static void export(char *path)
 		"json", "csv",
 	};
 	static size_t turn;
-	char name[] = "export", i[] = "-i", o[] = "-o", null[] = "/dev/null", option[] = "--format";
 	char format[16];
-	char *args[8] = { name, i, path, o, null, option, format };
 
 	snprintf(format, sizeof(format), "%s",
 		 formats[turn++ % (sizeof(formats) / sizeof(*formats))]);
-	command_export.run(7, args);
-}
-
-/* Writes a page, once in a few times, since it contains much that does not depend on the file. */
-static void page(char *path)
-{
-	char name[] = "report", i[] = "-i", html[] = "--html", null[] = "/dev/null";
-	char *args[6] = { name, i, path, html, null };
-
-	if (!any(4))
-		command_report.run(5, args);
-}
-
-/* Prints the callers. */
-static void calls(char *path)
-{
-	char name[] = "report", i[] = "-i", children[] = "--children", callees[] = "--callees";
-	char any_function[] = "*", lines[] = "--inline";
-	char *args[7] = { name, i, path, children };
-
-	command_report.run(4, args);
-	args[3] = callees;
-	args[4] = any_function;
-	args[5] = lines;
-	command_report.run(5 + any(2), args);
+	RUN(export, "-i", path, "-o", "/dev/null", "--format", format);
 }
 
 /* Runs the report, and exports. Returns its exit status; the output is not checked. */
 static int report(const struct bytes *bytes, const char *sort)
 {
-	char name[] = "report", i[] = "-i", s[] = "-s", path[64], keys[64];
-	char *args[6] = { name, i, path, s, keys };
-	int fd = memory(bytes), status;
+	char path[64], keys[64];
+	int fd = memory(bytes, path), status;
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	snprintf(keys, sizeof(keys), "%s", sort);
 	export(path);
-	page(path);
-	calls(path);
-	status = command_report.run(5, args);
+	/* A page contains much that does not depend on the file. */
+	if (!any(4))
+		RUN(report, "-i", path, "--html", "/dev/null");
+	RUN(report, "-i", path, "--children");
+	if (any(2))
+		RUN(report, "-i", path, "--callees", "*");
+	else
+		RUN(report, "-i", path, "--callees", "*", "--inline");
+	status = RUN(report, "-i", path, "-s", keys);
 	close(fd);
 	return status;
 }
@@ -153,13 +103,13 @@ static int report(const struct bytes *bytes, const char *sort)
 /* Compares two recordings. */
 static void compare(const struct bytes *a, const struct bytes *b, bool shares)
 {
-	char name[] = "diff", share[] = "--share", paths[2][64];
-	char *args[5] = { name, paths[0], paths[1], share };
-	int fds[2] = { memory(a), memory(b) };
+	char paths[2][64];
+	int fds[2] = { memory(a, paths[0]), memory(b, paths[1]) };
 
-	for (int i = 0; i < 2; i++)
-		snprintf(paths[i], sizeof(paths[i]), "/proc/self/fd/%d", fds[i]);
-	command_diff.run(3 + shares, args);
+	if (shares)
+		RUN(diff, "--share", paths[0], paths[1]);
+	else
+		RUN(diff, paths[0], paths[1]);
 	close(fds[0]);
 	close(fds[1]);
 }
@@ -172,11 +122,12 @@ static int read_blocks(const struct bytes *bytes, const char **error, u64 *nr_sk
 {
 	struct format_reader *reader;
 	struct format_block block;
+	char path[64];
 	int nr = 0;
 
 	*error = NULL;
 	*nr_skips = 0;
-	reader = format_open_fd(memory(bytes), error);
+	reader = format_open_fd(memory(bytes, path), error);
 	if (!reader)
 		return -1;
 	while (format_next(reader, &block))
@@ -330,12 +281,6 @@ static void begin_round(u64 i)
 		err(1, "messages");
 }
 
-static const u64 odd_numbers[] = {
-	0, 1, 2, 7, 8, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff,
-	0x100000000, 0x7fffffffffffffff, 0x8000000000000000, 0xffffffffffffff00,
-	0xfffffffffffffff8, 0xffffffffffffffff,
-};
-
 /* Copies @len bytes at @from and inserts them at @to. */
 static void copy_stretch(struct bytes *bytes, size_t from, size_t len, size_t to)
 {
@@ -372,7 +317,8 @@ static size_t any_block(const struct bytes *bytes)
 
 static void mutate(struct bytes *bytes)
 {
-	size_t at = any_block(bytes), next, len, to;
+	size_t at = any_block(bytes), next, len, to, size = any(2) ? 8 : 4;
+	const u64 value = odd_number();
 
 	if (!at)
 		return;
@@ -383,20 +329,12 @@ static void mutate(struct bytes *bytes)
 		if (len)
 			bytes->data[at + BLOCK_SIZE + any(len)] = any(256);
 		break;
-	case 1: {
-		u64 value = odd_numbers[any(sizeof(odd_numbers) / sizeof(*odd_numbers))];
-
+	case 1:
+	case 2:
+		/* A number of 64 or 32 bits */
 		if (len >= 8)
-			memcpy(bytes->data + at + BLOCK_SIZE + 8 * any(len / 8), &value, 8);
+			memcpy(bytes->data + at + BLOCK_SIZE + size * any(len / size), &value, size);
 		break;
-	}
-	case 2: {
-		u32 value = odd_numbers[any(sizeof(odd_numbers) / sizeof(*odd_numbers))];
-
-		if (len >= 8)
-			memcpy(bytes->data + at + BLOCK_SIZE + 4 * any(len / 4), &value, 4);
-		break;
-	}
 	case 3:
 		put32(bytes->data + at + BLOCK_TYPE, any(13));
 		break;
@@ -462,7 +400,7 @@ static void damage(const struct bytes *bytes)
 
 	for (u64 i = 1 + any(20); i; i--) {
 		size_t at = any(any(3) ? bytes->len : few);
-		u64 value = odd_numbers[any(sizeof(odd_numbers) / sizeof(*odd_numbers))];
+		u64 value = odd_number();
 
 		if (any(2))
 			bytes->data[at] ^= 1 << any(8);
@@ -505,8 +443,7 @@ static bool programs(const struct bytes *whole, u64 nr)
 		memcpy(bytes.data, whole->data, whole->len);
 		bytes.len = any(10) ? whole->len : any(whole->len + 1);
 		damage(&bytes);
-		fd = memory(&bytes);
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		fd = memory(&bytes, path);
 		for (u64 offset = 0; offset < bytes.len + 100; offset += 7)
 			offsets[nr++] = offset;
 		lookup_init(&lookup, offsets, nr);
@@ -526,13 +463,6 @@ static bool programs(const struct bytes *whole, u64 nr)
 	return true;
 }
 
-static u64 from_environment(const char *name, u64 otherwise)
-{
-	const char *text = getenv(name);
-
-	return text && *text ? strtoull(text, NULL, 0) : otherwise;
-}
-
 /*
  * The command, or a sanitizer, must not end this process. Prints where it does so, if it can: the
  * sanitizer of undefined behaviour has its own library, and only prints a message.
@@ -548,8 +478,8 @@ static void end_early(void)
 		text[0] = '\0';
 	while ((next = strchr(line, '\n')) && next[1])
 		line = next + 1;
-	fprintf(tap, "# ended in test %d, round %llu: %s%s", nr_tests + 1,
-		(unsigned long long)this_round, line, next ? "" : "\n");
+	fprintf(tap, "# ended in test %d, round %" PRIu64 ": %s%s", nr_tests + 1, this_round, line,
+		next ? "" : "\n");
 	fflush(tap);
 }
 
@@ -574,22 +504,18 @@ static void keep_quiet(void)
 
 int main(int argc, char **argv)
 {
-	u64 seed = from_environment("PROFIL_FUZZ_SEED", time(NULL));
-	u64 nr = from_environment("PROFIL_FUZZ_ROUNDS", 200);
+	u64 nr = 200;
 	int nr_corpus = argc - 3;
 	struct bytes corpus[16], stripped, debug;
 
 	if (nr_corpus < 1 || nr_corpus > 16)
 		errx(1, "usage: hostile PROGRAM PROGRAM FILE...");
-	stripped = load(argv[1]);
-	debug = load(argv[2]);
+	stripped = load(argv[1], BYTES_MAX / 4);
+	debug = load(argv[2], BYTES_MAX / 4);
 	for (int i = 0; i < nr_corpus; i++)
-		corpus[i] = load(argv[i + 3]);
+		corpus[i] = load(argv[i + 3], BYTES_MAX / 4);
 	keep_quiet();
-	fprintf(tap, "TAP version 13\n1..%d\n# PROFIL_FUZZ_SEED=%llu PROFIL_FUZZ_ROUNDS=%llu\n",
-		NR_TESTS, (unsigned long long)seed, (unsigned long long)nr);
-	fflush(tap);
-	state = seed * 2 + 1;
+	fuzz_begin(tap, NR_TESTS, &nr);
 	result(every_length(&corpus[0]), "cut off at every length");
 	result(every_bit(&corpus[0]), "every bit wrong");
 	result(many_marks(&corpus[0]), "marks without blocks");

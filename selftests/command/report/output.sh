@@ -37,8 +37,6 @@ widths() {
 		std::istream& std::operator>><char, std::allocator<char> >(std::istream&, char&)
 	END
 	{
-		echo "meta 2 3 host 6.1 a"
-		echo "thread 1 7 100 0 a"
 		echo "name 1 [anon]"
 		named_samples 0x80000001 <"$tmp/long"
 	} >"$tmp/widths"
@@ -80,8 +78,6 @@ twins() {
 		"a::namespace_with_a_long_name::and_another_one::Class::function(A const&)" \
 		"$string::_M_mutate(unsigned long, unsigned long, char const*)" >"$tmp/long"
 	{
-		echo "meta 2 3 host 6.1 a"
-		echo "thread 1 7 100 0 a"
 		echo "file 1 @@/a_library_with_a_long_name.so"
 		named_samples 1 <"$tmp/long"
 	} >"$tmp/twins"
@@ -109,14 +105,11 @@ long_lines() {
 	mkdir -p "$long/x" && cp "$tmp/stripped" "$long/x/program" &&
 	cp "$tmp/stripped" "$long/program" && make_data lines <<-END || return
 		meta 2 3 host 6.1 $long/x/program --option
-		thread 1 7 100 0 a
 		file 1 $long/x/program
 		sample 1 1 @fixed:alpha+4 0 4 0
 		file 2 $long/program
 		sample 1 2 @fixed:alpha+4 0 4 0
 		detached 100 $long/sudo
-		account 8 0 8 0 8 0 0 8
-		end 0 1
 	END
 	for width in 40 80 100 120; do
 		COLUMNS=$width head_of lines --dso "$tmp/*" >"$tmp/got"
@@ -147,7 +140,6 @@ weights() {
 		detached 105 /usr/bin/sudo
 		detached 106 ./secret 1
 		account 8 0 6 1 3 3 4 3 1
-		end 0 1
 	END
 	# One tick stands for 5 of the 10 periods. The errors are those of 10 * 10 / 30 ticks. More
 	# ticks were missed than there are in the CPU time.
@@ -184,10 +176,10 @@ command: ./sort text
 
 # Lost ticks cause a warning only if they can change a share by more than its error.
 losses() {
-	local data="meta 2 3 host 6.1 a\nthread 1 7 100 0 a\nsample 1 0 0x10 0 10000 0\n"
+	local sample="sample 1 0 0x10 0 10000 0"
 
-	printf '%baccount 10049 0 10000 49 10000 0 50 10060\nend 0 1\n' "$data" | make_data few_lost
-	printf '%baccount 10060 0 10000 60 10000 0 60 10120\nend 0 1\n' "$data" | make_data lost
+	printf '%s\n' "$sample" "account 10049 0 10000 49 10000 0 50 10060" | make_data few_lost
+	printf '%s\n' "$sample" "account 10060 0 10000 60 10000 0 60 10120" | make_data lost
 	same "" eval "head_of few_lost | grep warning" &&
 	same "warning: 60 of 10,060 ticks (0.60%) left no sample
 warning: 60 of 10,120 ticks (0.59%) were missed;
@@ -201,21 +193,18 @@ note: 100.00% have no symbol: [unknown]
 attached() {
 	make_data attached <<-'END'
 		meta 6 3 host 6.1
-		account 0 0 0 0 0 0 0 0
 		end 0 3
 	END
 	same "process 100: /usr/bin/program
-no samples: it used no CPU time" "$tmp/profil" report -i "$tmp/attached.data" || return
+no samples: it used no CPU time" report attached || return
 	# The detached program can be the reason, too.
 	make_data detached <<-'END'
 		meta 2 3 host 6.1 sudo make
 		detached 100 /usr/bin/sudo
-		account 0 0 0 0 0 0 0 0
-		end 0 1
 	END
 	same "warning: not followed: /usr/bin/sudo gains privilege (1 exec)
 command: sudo make
-0 samples at 250 Hz: 0.00 s of CPU time" "$tmp/profil" report -i "$tmp/detached.data"
+0 samples at 250 Hz: 0.00 s of CPU time" report detached
 }
 
 # The processes that outlive the command are in no recording of the machine or of -p.
@@ -225,15 +214,14 @@ left() {
 		make_data left$flags <<-END
 			meta $flags 3 host 6.1 a
 			account 0 0 0 0 0 0 0 0 0 2
-			end 0 1
 		END
 	done
 	same "command: a
 no samples: it used no CPU time
 note: 2 processes of the command still ran when the recording ended" \
-		"$tmp/profil" report -i "$tmp/left2.data" &&
-	same "" eval "'$tmp/profil' report -i '$tmp/left6.data' | grep still" &&
-	same "" eval "'$tmp/profil' report -i '$tmp/left8.data' | grep still"
+		report left2 &&
+	same "" eval "report left6 | grep still" &&
+	same "" eval "report left8 | grep still"
 }
 
 # The CPU time of the machine is not measured, so the heading and the accounting line have none.
@@ -245,19 +233,18 @@ machine() {
 		sample 1 0 0x10 0 30 0
 		sample 2 0 0x20 0 10 0
 		account 42 0 42 0 42 0 0 42 2
-		end 0 1
 	END
 	same "the whole machine (2 CPUs), during: sleep 1
-40 samples at 250 Hz" eval "'$tmp/profil' report -i '$tmp/machine.data' | head -n 2" &&
+40 samples at 250 Hz" eval "report machine | head -n 2" &&
 	same "ticks 42: hit 0 outside 42 saturated 0 dropped 0, missed 0; user 42 system 0" eval \
-		"'$tmp/profil' report -v -i '$tmp/machine.data' | grep ticks" &&
+		"report machine -v | grep ticks" &&
 	same "sleep 100
 other 200" rows machine -s process &&
 	echo "meta 8 3 host 6.1 the whole machine (1 CPU)
 account 0 0 0 0 0 0 0 0
 end 0 3" | make_data idle &&
 	same "the whole machine (1 CPU)
-0 samples at 250 Hz" "$tmp/profil" report -i "$tmp/idle.data"
+0 samples at 250 Hz" report idle
 }
 
 # summary WANT TICKS OWN EXPECTED MISSED UNSELECTED DETACHED FLAGS SAMPLES [MACHINE [refused]]:
@@ -322,22 +309,20 @@ fixed  beta" --from 0.5 --to 1.001 &&
 	only names "5 of 15 ticks (33.33%)
 fixed  app::compute(int, char const*)" --symbol app::compute || return
 	same "profil report: $tmp/weights.data: no sample matches --comm none --cpu 1" \
-		eval "'$tmp/profil' report -i '$tmp/weights.data' --comm none --cpu 1 2>&1 >'$tmp/out'" ||
+		eval "report weights --comm none --cpu 1 2>&1 >'$tmp/out'" ||
 		return
-	! "$tmp/profil" report -i "$tmp/weights.data" --from 2.001 >/dev/null 2>&1
+	! report weights --from 2.001 >/dev/null 2>&1
 }
 
 csv() {
 	make_data csv <<-'END'
-		meta 2 3 host 6.1 a
 		thread 1 7 100 0 a"b,\x0a\x20c
 		file 1 @@/fixed
 		sample 1 1 @fixed:_ZN3app7computeEiPKc+1 0 2 1
 		tick 1 1 @fixed:beta+1 0 0 0 5 1
 		account 4 0 4 0 2 2 2 6
-		end 0 1
 	END
-	"$tmp/profil" report -i "$tmp/csv.data" --csv -s symbol,comm >"$tmp/csv" 2>"$tmp/err" &&
+	report csv --csv -s symbol,comm >"$tmp/csv" 2>"$tmp/err" &&
 	same "warning: 2 of 6 ticks (33.33%) were missed;
   each counts with the next sample: shares can be wrong by more than +- says" \
 		cat "$tmp/err" &&
@@ -349,8 +334,7 @@ csv() {
 for row in csv.DictReader(open(sys.argv[1], newline=""), strict=True): print(row)' "$tmp/csv"
 }
 
-# on_terminal COLUMNS COMMAND: prints what the command writes to a terminal.
-on_terminal() {
+terminal() {
 	python3 - "$@" <<-'END'
 		import fcntl, os, pty, struct, sys, termios
 		pid, fd = pty.fork()

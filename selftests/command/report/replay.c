@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * replay FILE: writes a recording with the part of the recorder that gets records from the module.
- * Each line of standard input describes a record, or a command that is run in between:
+ * Each line of standard input describes a record, as in words.h:
  *
  *	file PID PATH OFFSET [N]	a tick in a file; or N ticks at 64 different offsets
  *	other PID PATH OFFSET		a tick in a file with this inode number on another device
@@ -28,9 +28,6 @@
 #include <err.h>
 #include <fcntl.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -39,107 +36,109 @@
 
 #include "recording/stream.h"
 #include "recording/tables.h"
+#include "words.h"
 
 #define BIAS 0x10000000
 
-/* A record, with room for its path. */
-union record_room {
+/* The record, with room for its path and stack. It is empty at the begin of an item. */
+static union {
 	struct profil_record record;
 	char bytes[sizeof(struct profil_record) + 256 + sizeof(struct profil_stack) +
 		   FORMAT_STACK_MAX * sizeof(u64)];
-};
+} room;
 
+static struct profil_record *const record = &room.record;
+static struct stream stream;
 static u64 start;
 
-/* Adds a stack to a record that has its path. */
-static struct profil_stack *add_stack(union record_room *room)
+/* Begins a record of the process in the first word. */
+static void begin(u32 flags)
 {
-	room->record.size = sizeof(*room);
-	room->record.flags |= PROFIL_RECORD_STACK;
-	return (struct profil_stack *)profil_record_stack(&room->record);
-}
-
-static void replay(struct stream *stream, struct profil_record *record)
-{
-	record->time += start;
+	memset(&room, 0, sizeof(room));
+	record->flags = flags;
+	record->pid = number(1);
+	record->tid = record->pid;
+	record->space = record->pid;
+	record->time = start;
 	record->periods = 1;
-	if (!record->tid) {
-		record->tid = record->pid;
-		record->space = record->pid;
-	}
-	if (!*record->comm)
-		strcpy(record->comm, "replayed");
-	stream_record(stream, record);
+	strcpy(record->comm, "replayed");
 }
 
-static void replay_file(struct stream *stream, const char *line)
+static void replay(void)
 {
-	union record_room room = {};
-	struct profil_record *record = &room.record;
-	char path[256], proc[32];
-	const bool is_gone = *line == 'g';
-	struct stat st;
-	long long offset;
-	unsigned int nr = 1;
-
-	if (sscanf(line, "%*s %d %255s %lli %u", &record->pid, path, &offset, &nr) < 3)
-		errx(1, "wrong: %s", line);
-	snprintf(proc, sizeof(proc), "/proc/%d/exe", record->pid);
-	if (stat(is_gone ? proc : path, &st))
-		err(1, "%s", path);
-	strcpy(room.bytes + offsetof(struct profil_record, path), path);
-	record->flags = PROFIL_RECORD_MAPPED | PROFIL_RECORD_FILE;
-	record->start = BIAS;
-	record->end = 2 * BIAS;
-	record->offset = offset;
-	record->ino = st.st_ino;
-	record->major = major(st.st_dev);
-	record->minor = minor(st.st_dev) + (*line == 'o');
-	for (unsigned int i = 0; i < nr; i++, record->offset = offset + i * 7 % 64) {
-		record->pc = BIAS + record->offset;
-		replay(stream, record);
-	}
+	stream_record(&stream, record);
 }
 
-/* Sets the mapping of a record, and its pc, which is at @offset in the file. */
-static void map_file(union record_room *room, const char *path, long long offset)
+/* Begins a record of the words PID PATH OFFSET. @found: where the file is found */
+static void begin_file(const char *found)
 {
-	struct profil_record *record = &room->record;
 	struct stat st;
 
-	if (stat(path, &st))
-		err(1, "%s", path);
-	strcpy(room->bytes + offsetof(struct profil_record, path), path);
-	record->flags = PROFIL_RECORD_MAPPED | PROFIL_RECORD_FILE;
+	begin(PROFIL_RECORD_MAPPED | PROFIL_RECORD_FILE);
+	if (stat(found, &st))
+		err(1, "%s", found);
+	snprintf(room.bytes + offsetof(struct profil_record, path), 256, "%s", word(2));
 	record->start = BIAS;
 	record->end = 2 * BIAS;
-	record->offset = offset;
-	record->pc = BIAS + offset;
+	record->offset = number(3);
+	record->pc = BIAS + record->offset;
 	record->ino = st.st_ino;
 	record->major = major(st.st_dev);
 	record->minor = minor(st.st_dev);
 }
 
-/* Each stack has one address more from those at which another one begins. */
-static void replay_stacks(struct stream *stream, const char *line)
+/* Adds a stack to a record that has its path. */
+static struct profil_stack *add_stack(void)
 {
-	union record_room room = {};
-	struct profil_record *record = &room.record;
-	struct profil_stack *stack;
-	unsigned int nr, depth;
-	long long offset;
-	char path[200];
+	record->size = sizeof(room);
+	record->flags |= PROFIL_RECORD_STACK;
+	return (struct profil_stack *)profil_record_stack(record);
+}
 
-	if (sscanf(line, "%*s %d %199s %lli %u %u", &record->pid, path, &offset, &nr, &depth) < 5 ||
-	    depth > FORMAT_STACK_MAX)
-		errx(1, "wrong: %s", line);
-	map_file(&room, path, offset);
-	stack = add_stack(&room);
+static void replay_file(void)
+{
+	const u64 nr = optional(4);
+
+	begin_file(word(2));
+	replay();
+	for (u64 i = 1; i < nr; i++) {
+		record->offset = number(3) + i * 7 % 64;
+		record->pc = BIAS + record->offset;
+		replay();
+	}
+}
+
+static void replay_other(void)
+{
+	begin_file(word(2));
+	record->minor++;
+	replay();
+}
+
+static void replay_gone(void)
+{
+	char proc[32];
+
+	snprintf(proc, sizeof(proc), "/proc/%s/exe", word(1));
+	begin_file(proc);
+	replay();
+}
+
+/* Each stack has one address more from those at which another one begins. */
+static void replay_stacks(void)
+{
+	const u64 nr = number(4), depth = number(5);
+	struct profil_stack *stack;
+
+	if (depth > FORMAT_STACK_MAX)
+		errx(1, "stacks: too many addresses");
+	begin_file(word(2));
+	stack = add_stack();
 	stack->nr = depth;
-	for (unsigned int i = 0; i <= nr; i++) {
-		for (unsigned int j = 0; j < depth; j++)
-			stack->addresses[j] = BIAS + offset + (i % nr >> j % 16 & 1) + 1;
-		replay(stream, record);
+	for (u64 i = 0; i <= nr; i++) {
+		for (u64 j = 0; j < depth; j++)
+			stack->addresses[j] = record->pc + (i % nr >> j % 16 & 1) + 1;
+		replay();
 	}
 }
 
@@ -165,104 +164,108 @@ static void print_change(const struct completeness *old, const struct completene
 			printf("end %d\n", i);
 }
 
-static void replay_walk(struct stream *stream, const char *line)
+static void replay_walk(void)
 {
 	static const struct tables_use use = { .give = take_table, .max_rows = UNWIND_ROWS_MAX };
-	union record_room room = {};
-	struct profil_record *record = &room.record;
 	struct completeness old;
 	struct profil_stack *stack;
-	unsigned int time, end;
-	long long offset;
-	char path[200], *next;
-	int len;
+	char *end;
 
-	if (sscanf(line, "%*s %d %199s %lli %u %u%n", &record->pid, path, &offset, &time, &end,
-		   &len) < 5)
-		errx(1, "wrong: %s", line);
-	map_file(&room, path, offset);
-	record->time = time * NS_PER_S;
-	stack = add_stack(&room);
-	stack->end = end;
-	for (line += len; offset = strtoll(line, &next, 0), next != line; line = next) {
-		const bool by_table = *next == 't';
+	begin_file(word(2));
+	record->time += number(4) * NS_PER_S;
+	stack = add_stack();
+	stack->end = number(5);
+	for (int i = 6; i < nr_words; i++) {
+		__u64 *address = &stack->addresses[stack->nr++];
 
-		stack->addresses[stack->nr++] = (BIAS + offset) |
-						(by_table ? PROFIL_STACK_BY_TABLE : 0);
-		next += by_table;
+		*address = BIAS + strtoull(word(i), &end, 0);
+		if (*end == 't')
+			*address |= PROFIL_STACK_BY_TABLE;
 	}
-	if (!stream->tables)
-		stream->tables = tables_new(&use);
-	old = stream->completeness;
-	replay(stream, record);
-	print_change(&old, &stream->completeness);
+	if (!stream.tables)
+		stream.tables = tables_new(&use);
+	old = stream.completeness;
+	replay();
+	print_change(&old, &stream.completeness);
 }
 
-static void replay_mappings(struct stream *stream, const char *line)
+static void replay_mappings(void)
 {
-	union record_room room = {};
-	struct profil_record *record = &room.record;
+	const u64 nr = number(2);
 	struct profil_stack *stack;
-	unsigned int nr;
 
-	if (sscanf(line, "%*s %d %u", &record->pid, &nr) != 2)
-		errx(1, "wrong: %s", line);
-	record->flags = PROFIL_RECORD_MAPPED;
-	stack = add_stack(&room);
+	begin(PROFIL_RECORD_MAPPED);
+	stack = add_stack();
 	stack->nr = 1;
-	for (unsigned int i = 0; i < nr; i++) {
-		record->start = BIAS + i * 8192ULL;
+	for (u64 i = 0; i < nr; i++) {
+		record->start = BIAS + i * 8192;
 		record->end = record->start + 4096;
 		record->pc = record->start;
 		stack->addresses[0] = record->start + 1;
-		replay(stream, record);
+		replay();
 	}
 }
 
-static void replay_memory(struct stream *stream, const char *line)
+static void replay_at(u32 flags)
 {
-	union record_room room = {};
-	struct profil_record *record = &room.record;
-	long long pc;
-
-	if (sscanf(line, "%*s %d %lli", &record->pid, &pc) != 2)
-		errx(1, "wrong: %s", line);
-	record->flags = *line == 'm' ? PROFIL_RECORD_MAPPED :
-			*line == 'p' ? PROFIL_RECORD_SYSTEM | PROFIL_RECORD_PENDING : 0;
-	record->pc = pc;
-	record->start = pc & ~0xfffULL;
+	begin(flags);
+	record->pc = number(2);
+	record->start = record->pc & ~0xfffULL;
 	record->end = record->start + 4096;
-	replay(stream, record);
+	replay();
 }
 
-static void replay_call(struct stream *stream, const char *line)
+static void replay_memory(void)
 {
-	struct profil_record record = { .pc = BIAS };
-
-	if (sscanf(line, "%*s %d %i %i %i", &record.pid, &record.syscall, (int *)&record.arch,
-		   (int *)&record.flags) != 4)
-		errx(1, "wrong: %s", line);
-	record.flags |= PROFIL_RECORD_SYSTEM;
-	replay(stream, &record);
+	replay_at(PROFIL_RECORD_MAPPED);
 }
 
-static void replay_exec(struct stream *stream, const char *line)
+static void replay_unmapped(void)
 {
-	struct profil_record record = { .flags = PROFIL_RECORD_SYSTEM | PROFIL_RECORD_EXEC };
-
-	if (sscanf(line, "%*s %d %15s", &record.pid, record.comm) != 2)
-		errx(1, "wrong: %s", line);
-	replay(stream, &record);
+	replay_at(0);
 }
 
-static void replay_reaped(struct stream *stream, const char *line)
+static void replay_pending(void)
 {
-	struct profil_record record = { .flags = PROFIL_RECORD_SYSTEM | PROFIL_RECORD_EXIT };
-
-	if (sscanf(line, "%*s %d %d %15s", &record.pid, &record.tid, record.comm) != 3)
-		errx(1, "wrong: %s", line);
-	replay(stream, &record);
+	replay_at(PROFIL_RECORD_SYSTEM | PROFIL_RECORD_PENDING);
 }
+
+static void replay_call(void)
+{
+	begin(PROFIL_RECORD_SYSTEM | number(4));
+	record->pc = BIAS;
+	record->syscall = number(2);
+	record->arch = number(3);
+	replay();
+}
+
+static void replay_exec(void)
+{
+	begin(PROFIL_RECORD_SYSTEM | PROFIL_RECORD_EXEC);
+	snprintf(record->comm, sizeof(record->comm), "%s", word(2));
+	replay();
+}
+
+static void replay_reaped(void)
+{
+	begin(PROFIL_RECORD_SYSTEM | PROFIL_RECORD_EXIT);
+	record->tid = number(2);
+	record->space = 0;
+	snprintf(record->comm, sizeof(record->comm), "%s", word(3));
+	replay();
+}
+
+static void before_run(void)
+{
+}
+
+static const struct item items[] = {
+	{ "file", replay_file }, { "other", replay_other }, { "gone", replay_gone },
+	{ "stacks", replay_stacks }, { "walk", replay_walk }, { "mappings", replay_mappings },
+	{ "memory", replay_memory }, { "unmapped", replay_unmapped },
+	{ "pending", replay_pending }, { "call", replay_call }, { "exec", replay_exec },
+	{ "reaped", replay_reaped },
+};
 
 int main(int argc, char **argv)
 {
@@ -275,9 +278,6 @@ int main(int argc, char **argv)
 	};
 	struct format_account account = {};
 	struct format_writer *writer;
-	struct stream stream = {};
-	char *line = NULL;
-	size_t size = 0;
 	int fd = -1, ignored;
 
 	if (argc == 2)
@@ -288,29 +288,7 @@ int main(int argc, char **argv)
 	writer = format_create(fd);
 	format_write(writer, FORMAT_META, &meta);
 	stream_init(&stream, writer);
-	while (getline(&line, &size, stdin) > 0) {
-		if (!strncmp(line, "file ", 5) || !strncmp(line, "other ", 6) ||
-		    !strncmp(line, "gone ", 5))
-			replay_file(&stream, line);
-		else if (!strncmp(line, "stacks ", 7))
-			replay_stacks(&stream, line);
-		else if (!strncmp(line, "walk ", 5))
-			replay_walk(&stream, line);
-		else if (!strncmp(line, "mappings ", 9))
-			replay_mappings(&stream, line);
-		else if (!strncmp(line, "memory ", 7) || !strncmp(line, "unmapped ", 9) ||
-			 !strncmp(line, "pending ", 8))
-			replay_memory(&stream, line);
-		else if (!strncmp(line, "call ", 5))
-			replay_call(&stream, line);
-		else if (!strncmp(line, "exec ", 5))
-			replay_exec(&stream, line);
-		else if (!strncmp(line, "reaped ", 7))
-			replay_reaped(&stream, line);
-		else if (strncmp(line, "run ", 4) || system(line + 4))
-			errx(1, "failed: %s", line);
-	}
-	free(line);
+	read_items(items, sizeof(items) / sizeof(*items), before_run);
 	ignored = stream_finish(&stream);
 	if (ignored)
 		warnx("files that are too large: %d", ignored);

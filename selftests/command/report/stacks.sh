@@ -4,7 +4,7 @@
 
 # A program whose unwind table is known. Comments are the offsets in a function.
 stacks_program() {
-	cat >"$tmp/calls.s" <<-'END'
+	cat >"$tmp/macros.s" <<-'END'
 		.macro function name
 			.globl \name
 			.type \name, @function
@@ -15,6 +15,9 @@ stacks_program() {
 			.cfi_endproc
 			.size \name, . - \name
 		.endm
+	END
+	cat >"$tmp/calls.s" <<-'END'
+		.include "macros.s"
 		# push %rbp; mov %rsp, %rbp; call; pop %rbp; ret: at 0, 1, 4, 9, 10
 		.macro framed name callee
 			function \name
@@ -81,11 +84,9 @@ stacks_program() {
 		.section .gopclntab, "a"
 		.byte 0
 		.text
+		.include "macros.s"
 		.macro framed name callee
-			.globl \name
-			.type \name, @function
-		\name:
-			.cfi_startproc
+			function \name
 			push %rbp
 			.cfi_def_cfa_offset 16
 			mov %rsp, %rbp
@@ -93,28 +94,19 @@ stacks_program() {
 			pop %rbp
 			.cfi_def_cfa_offset 8
 			ret
-			.cfi_endproc
-			.size \name, . - \name
+			end \name
 		.endm
 		framed main.outer main.inner
 		framed main.inner main.outer
-		.globl runtime.goexit
-		.type runtime.goexit, @function
-		runtime.goexit:
-			.cfi_startproc
+		function runtime.goexit
 			nop
 			call main.outer
 			nop
-			.cfi_endproc
-			.size runtime.goexit, . - runtime.goexit
-		.globl main.leaf
-		.type main.leaf, @function
-		main.leaf:
-			.cfi_startproc
+		end runtime.goexit
+		function main.leaf
 			nop
 			ret
-			.cfi_endproc
-			.size main.leaf, . - main.leaf
+		end main.leaf
 	END
 	cd "$tmp" && as --64 -o go.o go.s && ld -m elf_x86_64 -e main.outer -o go go.o &&
 	objcopy -R .debug_frame go go.bare && as --64 -o calls.o calls.s &&
@@ -124,20 +116,18 @@ stacks_program() {
 # chain STACK FUNCTION+N [PROGRAM [END]]: prints the functions of a sample at this place, with a
 # stack that is written as for generate.c.
 chain() {
-	make_data chain <<-END && "$tmp/profil" export --format folded -i "$tmp/chain.data"
-		meta 18 3 host 6.1 a
-		thread 1 7 100 0 a
+	make_data chain <<-END && folded chain
+		stacks
 		file 1 @@/${3:-calls}
 		name 2 [anon]
 		stack 1 ${4:-0} $1
 		sample 1 1 @${3:-calls}:$2 0 1 0 1
-		end 0 1
 	END
 }
 
 stacks_recording() {
 	make_data calls <<-'END'
-		meta 18 3 host 6.1 a
+		stacks
 		thread 1 7 100 0 a
 		thread 2 8 200 0 b
 		file 1 @@/calls
@@ -153,8 +143,6 @@ stacks_recording() {
 		sample 1 1 @calls:other+4 0 5 0 4
 		sample 1 1 @calls:main+4 0 10 0
 		sample 2 1 @calls:other+4 0 10 0 1
-		account 100 0 100 0 95 5 0 100
-		end 0 1
 	END
 }
 
@@ -164,8 +152,7 @@ a;main;[unknown];other 5
 a;main;again;again;again;again 40
 a;main;jitted;other;other 25
 a;main;middle;other 10
-b;main;middle;other 10" eval \
-		"'$tmp/profil' export --format folded -i '$tmp/calls.data' | LC_ALL=C sort"
+b;main;middle;other 10" folded calls
 }
 
 # Each sample counts once for a function, however often the function is in its chain.
@@ -215,9 +202,10 @@ stacks_trees() {
   10.00%  3.00%               [self]" table calls --callees main &&
 	same "   share     +-  binary  symbol
   40.00%  4.90%  calls   again" table calls --callees 'ag*n' &&
-	same "profil report: $tmp/calls.data: no function matches nothing" \
-		"$tmp/profil" report -i "$tmp/calls.data" --callers nothing &&
-	! "$tmp/profil" report -i "$tmp/calls.data" --callees nothing 2>/dev/null
+	refusals report -i "$tmp/calls.data" <<-END
+		1 --callers nothing | $tmp/calls.data: no function matches nothing
+		1 --callees nothing | $tmp/calls.data: no function matches nothing
+	END
 }
 
 stacks_heading() {
@@ -333,10 +321,9 @@ stacks_inlined() {
 	gcc -O1 -g -shared -fPIC -nostdlib -fno-omit-frame-pointer -fcf-protection=none \
 		-o "$tmp/inlines.so" "$tmp/inlines.c" &&
 	make_data inlines <<-END || return
-		meta 18 3 host 6.1 a
-		thread 1 7 100 0 a
+		stacks
 		file 1 @@/inlines.so
-		stack 1 0 0:0 0:0 1:$(call_in inlines.so outer)
+		stack 1 0 0:0 0:0 1:@inlines.so:outer+$(at inlines.so outer call call)
 		sample 1 1 @inlines.so:callee+0 0 4 0 1
 	END
 	same "children     +-     self  binary      symbol
@@ -348,14 +335,6 @@ stacks_inlined() {
  100.00%  0.00%  inlines.so    callee" table inlines --callees outer
 }
 
-# call_in FILE FUNCTION: prints the offset of the return address of its first call.
-call_in() {
-	local address
-	address=$(objdump -d --no-show-raw-insn --disassemble="$2" "$tmp/$1" |
-		sed -n '/call /{n; s/^ *\([0-9a-f]*\):.*/\1/p; q}')
-	printf '%d' "0x$address"
-}
-
 stacks_options() {
 	local a b
 	for a in --children "--callers f" "--callees f"; do
@@ -364,23 +343,21 @@ stacks_options() {
 			# shellcheck disable=SC2086 # words
 			[ "$a" = "$b" ] || wrong $a $b || return
 		done
-		# shellcheck disable=SC2086 # words
-		same "profil report: $tmp/plain.data: there are no stacks; record with --stacks" \
-			"$tmp/profil" report -i "$tmp/plain.data" $a || return
 	done
-	same "profil report: --children and --callers exclude each other" \
-		"$tmp/profil" report --children --callers f &&
-	same "profil report: --callers and --callees exclude each other" \
-		"$tmp/profil" report --callers f --callees f &&
-	same "profil report: --callees and --sort exclude each other" \
-		"$tmp/profil" report -s dso --callees f && wrong --callers && wrong --callees
+	wrong --callers && wrong --callees && refusals report -i "$tmp/plain.data" <<-END
+		1 --children | $tmp/plain.data: there are no stacks; record with --stacks
+		1 --callers f | $tmp/plain.data: there are no stacks; record with --stacks
+		1 --callees f | $tmp/plain.data: there are no stacks; record with --stacks
+		2 --children --callers f | --children and --callers exclude each other
+		2 --callers f --callees f | --callers and --callees exclude each other
+		2 -s dso --callees f | --callees and --sort exclude each other
+	END
 }
 
 # What the kernel did is a row of its own key, and is called by the function of the pc.
 stacks_kernel() {
 	make_data kernel <<-'END' || return
-		meta 18 3 host 6.1 a
-		thread 1 7 100 0 a
+		stacks
 		file 1 @@/calls
 		stack 1 0 0:0 0:0 1:@calls:middle+9 1:@calls:main+9
 		call 1 0 0xc000003e read
@@ -393,8 +370,6 @@ stacks_kernel() {
 		sample 1 1 @calls:main+4 0 0 5 0 4
 		sample 1 1 @calls:main+4 0 0 4 0 99
 		tick 1 0 0 0 0 0 1 3
-		account 100 0 100 0 55 45 0 100
-		end 0 1
 	END
 	same "   share     +-  system call
   55.00%  4.97%  [user mode]
@@ -414,8 +389,7 @@ a;main 4
 a;main;[\x1b[2J\x3b] 5
 a;main;middle;other 55
 a;main;middle;other;[page fault] 10
-a;main;middle;other;[read] 25" eval \
-		"'$tmp/profil' export --format folded -i '$tmp/kernel.data' | LC_ALL=C sort" &&
+a;main;middle;other;[read] 25" folded kernel &&
 	same "children     +-     self  binary    symbol
   99.00%  0.99%    4.00%  calls     main
   90.00%  3.00%   55.00%  calls     other
@@ -441,18 +415,15 @@ a;main;middle;other;[read] 25" eval \
 stacks_damaged() {
 	local at
 	make_data block <<-'END'
-		meta 18 3 host 6.1 a
-		thread 1 7 100 0 a
+		stacks
 		file 1 @@/calls
 		stack 1 0 0:0 0:0 1:@calls:main+9
 		sample 1 1 @calls:middle+4 0 1 0 1
-		end 0 1
 	END
 	at=$(grep -abo PROF "$tmp/block.data" | sed -n '6s/:.*//p')
-	same "a;main;middle 1" "$tmp/profil" export --format folded -i "$tmp/block.data" || return
+	same "a;main;middle 1" folded block || return
 	overwrite block $((at + 20)) x
-	same "a;middle 1" eval \
-		"'$tmp/profil' export --format folded -i '$tmp/damaged.data' 2>/dev/null" &&
+	same "a;middle 1" eval "folded damaged 2>/dev/null" &&
 	same "note: 100.00% lack a caller" eval "head_of damaged --children | grep lack" || return
 	# The sum is right, but the block has fewer frames than it says.
 	python3 - "$tmp/block.data" "$tmp/damaged.data" "$at" <<-'END' || return
@@ -478,8 +449,7 @@ stacks_damaged() {
 		    block = head + struct.pack("<I", zlib.crc32(head + payload)) + payload
 		    open(path, "wb").write(data[:at] + block + data[at + 16 + size:])
 	END
-	same "a;$(printf 'main;%.0s' {1..127})middle 1" \
-		"$tmp/profil" export --format folded -i "$tmp/deep.data" &&
+	same "a;$(printf 'main;%.0s' {1..127})middle 1" folded deep &&
 	same "warning: the file is damaged; 2112 bytes in 1 place cannot be read" \
 		eval "head_of damaged --children | head -n 1"
 }
@@ -500,8 +470,8 @@ stacks_older_version() {
 		    out += head + struct.pack("<I", zlib.crc32(head + payload)) + payload
 		open(sys.argv[2], "wb").write(out)
 	END
-	same "$("$tmp/profil" report -i "$tmp/plain.data" -v)" \
-		"$tmp/profil" report -i "$tmp/version2.data" -v
+	same "$(report plain -v)" \
+		report version2 -v
 }
 
 # walks TIME END [ADDRESS...]...: prints as what the recorder counts ticks, each with these words.
@@ -554,8 +524,7 @@ stacks_mappings() {
 
 test_stacks() {
 	if [ "$(uname -m)" != x86_64 ]; then
-		number=$((number + 1))
-		echo "ok $number call chains # SKIP the program for them is one of x86"
+		skip "call chains" "the program for them is one of x86"
 		return
 	fi
 	check "stacks: a program is assembled, and a recording is written" \

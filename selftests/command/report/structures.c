@@ -3,36 +3,23 @@
  * structures PROGRAM...: looks up functions, lines and callers in programs whose ELF structures
  * and DWARF were changed at random: one field is wrong, and what surrounds it is right. Programs
  * have 64 bits. It should be built with -fsanitize=address,undefined. Prints TAP.
- * PROFIL_FUZZ_ROUNDS (400) is the number of changed programs, and PROFIL_FUZZ_SEED (default: the
- * time) the seed, which is printed.
+ * PROFIL_FUZZ_ROUNDS (400) is the number of changed programs.
  *
  * The process that reads a program may crash in a library. But it ends soon, and this process
  * remains and has an answer.
  */
 #define _GNU_SOURCE
 #include <elf.h>
-#include <err.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <zlib.h>
 
-#include "random.h"
+#include "fuzz.h"
 #include "symbols/symbols.h"
 
-#define BYTES_MAX	(1U << 20)
 #define PLACES		512
 /* The limits of the process with sanitizers, for names and lines, and for another try */
 #define SECONDS_MAX	30
-
-struct bytes {
-	u8 *data;
-	size_t len;
-};
 
 /* The outcomes of a look-up */
 struct outcomes {
@@ -46,14 +33,8 @@ struct outcomes {
 	u64 callers;
 };
 
-static const u64 odd_numbers[] = {
-	0, 1, 2, 3, 4, 7, 8, 0x10, 0x18, 0x38, 0x40, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x10000,
-	0xfffff, 0x7fffffff, 0x80000000, 0xfffffff0, 0xffffffff, 0x100000000, 0x7fffffffffffffff,
-	0x8000000000000000, 0xfffffffffffffff8, 0xffffffffffffffff,
-};
-
 /* An odd number, or one that is close to @right */
-static u64 odd_number(u64 right)
+static u64 odd_number_near(u64 right)
 {
 	switch (any(4)) {
 	case 0:
@@ -61,22 +42,8 @@ static u64 odd_number(u64 right)
 	case 1:
 		return right ^ 1ULL << any(64);
 	default:
-		return odd_numbers[any(sizeof(odd_numbers) / sizeof(*odd_numbers))];
+		return odd_number();
 	}
-}
-
-static struct bytes load(const char *path)
-{
-	struct bytes bytes = { .data = malloc(BYTES_MAX) };
-	FILE *file = fopen(path, "r");
-
-	if (!file || !bytes.data)
-		err(1, "%s", path);
-	bytes.len = fread(bytes.data, 1, BYTES_MAX, file);
-	if (ferror(file) || bytes.len == BYTES_MAX || bytes.len < sizeof(Elf64_Ehdr))
-		errx(1, "%s: cannot be read, or is too long", path);
-	fclose(file);
-	return bytes;
 }
 
 /* ---- structures ---- */
@@ -139,7 +106,7 @@ static void change_field(void *structure, const u8 *sizes, size_t nr)
 	for (size_t i = 0; i < field; i++)
 		at += sizes[i];
 	memcpy(&value, at, sizes[field]);
-	value = odd_number(value);
+	value = odd_number_near(value);
 	memcpy(at, &value, sizes[field]);
 }
 
@@ -232,7 +199,7 @@ static void change_dwarf(const struct bytes *bytes)
 		data[at] = any(any(2) ? 0x40 : 256);
 		return;
 	case 1:
-		len = leb(number, odd_number(data[at]));
+		len = leb(number, odd_number_near(data[at]));
 		memcpy(data + at, number, len < size - at ? len : size - at);
 		return;
 	case 2:
@@ -241,7 +208,7 @@ static void change_dwarf(const struct bytes *bytes)
 			return;
 		value = 0;
 		memcpy(&value, data + at, len);
-		value = odd_number(value);
+		value = odd_number_near(value);
 		memcpy(data + at, &value, len);
 		return;
 	case 3:
@@ -267,9 +234,9 @@ static void compress_section(const struct bytes *bytes)
 		return;
 	data = part(bytes, shdr->sh_offset, shdr->sh_size);
 	packed = malloc(len);
-	chdr.ch_size = any(2) ? shdr->sh_size : odd_number(shdr->sh_size);
+	chdr.ch_size = any(2) ? shdr->sh_size : odd_number_near(shdr->sh_size);
 	if (!any(8))
-		chdr.ch_type = odd_number(1);
+		chdr.ch_type = odd_number_near(1);
 	if (!compress(packed, &len, data, shdr->sh_size) && len + sizeof(chdr) <= shdr->sh_size) {
 		memcpy(data, &chdr, sizeof(chdr));
 		memcpy(data + sizeof(chdr), packed, len);
@@ -352,11 +319,8 @@ static void look_up(const struct bytes *whole, const struct bytes *bytes, struct
 	struct lookup lookup;
 	const char *problem;
 	char path[64];
-	int fd = memfd_create("structures", MFD_CLOEXEC);
+	int fd = memory(bytes, path);
 
-	if (fd < 0 || pwrite(fd, bytes->data, bytes->len, 0) != (ssize_t)bytes->len)
-		err(1, "memfd");
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	for (size_t i = 0; i < PLACES; i++)
 		offsets[i] = any_offset(whole, in_code);
 	lookup_init(&lookup, offsets, PLACES);
@@ -372,29 +336,18 @@ static void look_up(const struct bytes *whole, const struct bytes *bytes, struct
 	close(fd);
 }
 
-static u64 from_environment(const char *name, u64 otherwise)
-{
-	const char *text = getenv(name);
-
-	return text && *text ? strtoull(text, NULL, 0) : otherwise;
-}
-
 int main(int argc, char **argv)
 {
-	u64 seed = from_environment("PROFIL_FUZZ_SEED", time(NULL));
-	u64 nr = from_environment("PROFIL_FUZZ_ROUNDS", 400);
+	u64 nr = 400;
 	struct bytes bytes = { .data = malloc(BYTES_MAX) };
 	struct outcomes outcomes = {};
 	bool fine;
 
 	if (argc < 2)
 		errx(1, "usage: structures PROGRAM...");
-	printf("TAP version 13\n1..1\n# PROFIL_FUZZ_SEED=%llu PROFIL_FUZZ_ROUNDS=%llu\n",
-	       (unsigned long long)seed, (unsigned long long)nr);
-	fflush(stdout);
-	state = seed * 2 + 1;
+	fuzz_begin(stdout, 1, &nr);
 	for (u64 i = 0; i < nr; i++) {
-		struct bytes whole = load(argv[1 + any(argc - 1)]);
+		struct bytes whole = load(argv[1 + any(argc - 1)], BYTES_MAX);
 
 		memcpy(bytes.data, whole.data, whole.len);
 		bytes.len = whole.len;
@@ -403,12 +356,11 @@ int main(int argc, char **argv)
 		free(whole.data);
 	}
 	free(bytes.data);
-	printf("# %llu read, %llu only names, %llu no programs, %llu failed, %llu slow\n",
-	       (unsigned long long)outcomes.read, (unsigned long long)outcomes.only_names,
-	       (unsigned long long)outcomes.no_program, (unsigned long long)outcomes.failed,
-	       (unsigned long long)outcomes.slow);
-	printf("# %llu names, %llu lines, %llu callers\n", (unsigned long long)outcomes.names,
-	       (unsigned long long)outcomes.lines, (unsigned long long)outcomes.callers);
+	printf("# %" PRIu64 " read, %" PRIu64 " only names, %" PRIu64 " no programs, %" PRIu64
+	       " failed, %" PRIu64 " slow\n", outcomes.read, outcomes.only_names,
+	       outcomes.no_program, outcomes.failed, outcomes.slow);
+	printf("# %" PRIu64 " names, %" PRIu64 " lines, %" PRIu64 " callers\n", outcomes.names,
+	       outcomes.lines, outcomes.callers);
 	fine = !outcomes.slow && outcomes.names && outcomes.lines && outcomes.callers;
 	printf("%sok 1 programs with changed structures\n", fine ? "" : "not ");
 	return !fine;

@@ -5,9 +5,8 @@
  * and expressions, of which few are wrong; the rest is that of a PROGRAM (of 64 bits), in which
  * some bytes are changed. A part of the programs is code that a jit-PID.dump describes. It should
  * be built with -fsanitize=address,undefined. Prints TAP. PROFIL_FUZZ_ROUNDS (20000) is the number
- * of tables, and PROFIL_FUZZ_SEED (default: the time) the seed, which is printed. With
- * PROFIL_FUZZ_ONLY, a number, it writes that program to the file frames.input, and makes only its
- * table.
+ * of tables. With PROFIL_FUZZ_ONLY, a number, it writes that program to the file frames.input, and
+ * makes only its table.
  *
  * The module would take each table, and rows next to each other have other rules. The process that
  * makes tables may crash in a library, and it ends at the limits of a table and of its time; then
@@ -16,14 +15,8 @@
 #define _GNU_SOURCE
 #include <dwarf.h>
 #include <elf.h>
-#include <err.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <zlib.h>
 
@@ -33,9 +26,8 @@
 #include "symbols/code_tables.c"
 #undef confined_write
 
-#include "../report/random.h"
+#include "../report/fuzz.h"
 
-#define FILE_MAX	(1U << 20)
 #define PROGRAMS_MAX	16
 #define BATCH		250	/* programs of one process, which does not free what it allocates */
 #define SECONDS_EACH	20	/* for one program */
@@ -49,11 +41,6 @@
 #define BASE		0x400000
 
 enum { STATUS_DONE, STATUS_LIMIT, STATUS_INVALID };	/* of the process */
-
-struct bytes {
-	u8 *data;
-	size_t len;
-};
 
 /* Shared with the process */
 static struct shared {
@@ -73,23 +60,12 @@ static bool one_in(u64 n)
 	return !any(n);
 }
 
-static u64 odd_number(void)
-{
-	static const u64 numbers[] = {
-		0, 1, 2, 7, 8, 15, 16, 0x7f, 0x80, 0xff, 0x100, 0x3ff, 0x400, 0x7fff, 0x8000,
-		0xffff, 0x10000, 0x100000, 0x7fffffff, 0x80000000, 0xfffffff0, 0xffffffff,
-		0x100000000,
-		0x7ffffffffffffff8, 0x7fffffffffffffff, 0x8000000000000000, -32768, -32769, -16, -8,
-		-1,
-	};
-
-	return numbers[any(sizeof(numbers) / sizeof(*numbers))] + (one_in(4) ? any(17) - 8 : 0);
-}
-
 /* A number below @below, or sometimes another one */
 static u64 number(u64 below)
 {
-	return one_in(60) ? odd_number() : any(below);
+	if (one_in(60))
+		return odd_number() + (one_in(4) ? any(17) - 8 : 0);
+	return any(below);
 }
 
 /* ---- bytes ---- */
@@ -205,32 +181,66 @@ static u64 any_register(void)
 	return one_in(10) ? number(40) : registers[any(sizeof(registers))];
 }
 
-static void put_advance(struct bytes *to)
+/* An instruction, and a letter for each operand */
+struct cfi {
+	u8 opcode;
+	const char *operands;
+};
+
+/* Puts one of @nr instructions. Returns its number. */
+static size_t put_one_of(struct bytes *to, const struct cfi *all, size_t nr)
 {
-	switch (any(12)) {
-	case 0:
-		put(to, DW_CFA_advance_loc1, 1);
-		put(to, number(64), 1);
-		break;
-	case 1:
-		put(to, DW_CFA_advance_loc2, 1);
-		put(to, number(0x500), 2);
-		break;
-	case 2:
-		put(to, DW_CFA_advance_loc4, 1);
-		put(to, number(0x500), 4);
-		break;
-	case 3:
-		if (one_in(8)) {
-			put(to, DW_CFA_set_loc, 1);
-			put(to, number(0x8000), one_in(2) ? 4 : 8);
+	const size_t i = any(nr);
+
+	put(to, all[i].opcode, 1);
+	for (const char *operand = all[i].operands; *operand; operand++) {
+		switch (*operand) {
+		case '1':
+			put(to, number(64), 1);
+			break;
+		case '2':
+		case '4':
+			put(to, number(0x500), *operand - '0');
+			break;
+		case 'r':
+			put_leb(to, any_register());
+			break;
+		case 'o':	/* an offset */
+			put_leb(to, number(20) * 8);
+			break;
+		case 'f':	/* a negative one, which is divided by the factor */
+			put_signed_leb(to, -number(20));
+			break;
+		case 'u':
+			put_leb(to, number(8));
+			break;
+		case 's':
+			put_signed_leb(to, number(16) - 8);
+			break;
+		case 'e':
+			put_expression(to);
 			break;
 		}
-		put(to, DW_CFA_nop, 1);
-		break;
-	default:
+	}
+	return i;
+}
+
+#define PUT_ONE_OF(to, all)	put_one_of(to, all, sizeof(all) / sizeof(*(all)))
+
+static void put_advance(struct bytes *to)
+{
+	static const struct cfi all[] = {
+		{ DW_CFA_advance_loc1, "1" }, { DW_CFA_advance_loc2, "2" },
+		{ DW_CFA_advance_loc4, "4" }, { DW_CFA_nop, "" },
+	};
+
+	if (!one_in(3)) {
 		put(to, DW_CFA_advance_loc | any(64), 1);
-		break;
+	} else if (one_in(32)) {
+		put(to, DW_CFA_set_loc, 1);
+		put(to, number(0x8000), one_in(2) ? 4 : 8);
+	} else {
+		PUT_ONE_OF(to, all);
 	}
 }
 
@@ -240,80 +250,38 @@ static u32 remembered;
 
 static void put_cfa(struct bytes *to)
 {
-	const u64 kind = cfa_is_expression && !one_in(50) ? 0 : any(8);
+	static const struct cfi all[] = {
+		{ DW_CFA_def_cfa_expression, "e" }, { DW_CFA_def_cfa, "ro" },
+		{ DW_CFA_def_cfa, "ro" }, { DW_CFA_def_cfa_register, "r" },
+		{ DW_CFA_def_cfa_offset, "o" }, { DW_CFA_def_cfa_offset, "o" },
+		{ DW_CFA_def_cfa_sf, "rf" }, { DW_CFA_def_cfa_offset_sf, "f" },
+	};
 
-	cfa_is_expression = kind == 7;
-	switch (kind) {
-	case 0:
-	case 1:
-		put(to, DW_CFA_def_cfa, 1);
-		put_leb(to, any_register());
-		put_leb(to, number(20) * 8);
-		break;
-	case 2:
-		put(to, DW_CFA_def_cfa_register, 1);
-		put_leb(to, any_register());
-		break;
-	case 3:
-	case 4:
-		put(to, DW_CFA_def_cfa_offset, 1);
-		put_leb(to, number(20) * 8);
-		break;
-	case 5:
-		put(to, DW_CFA_def_cfa_sf, 1);
-		put_leb(to, any_register());
-		put_signed_leb(to, -number(20));
-		break;
-	case 6:
-		put(to, DW_CFA_def_cfa_offset_sf, 1);
-		put_signed_leb(to, -number(20));
-		break;
-	case 7:
-		put(to, DW_CFA_def_cfa_expression, 1);
-		put_expression(to);
-		break;
-	}
+	/* Only a whole CFA can replace an expression. */
+	if (cfa_is_expression && !one_in(50))
+		cfa_is_expression = put_one_of(to, all + 1, 1);
+	else
+		cfa_is_expression = !PUT_ONE_OF(to, all);
 }
 
 static void put_register(struct bytes *to)
 {
-	static const u8 of_register[] = {
-		DW_CFA_undefined, DW_CFA_same_value, DW_CFA_restore_extended,
+	static const struct cfi all[] = {
+		{ DW_CFA_undefined, "r" }, { DW_CFA_same_value, "r" },
+		{ DW_CFA_restore_extended, "r" }, { DW_CFA_register, "rr" },
+		{ DW_CFA_offset_extended, "ru" }, { DW_CFA_val_offset, "ru" },
+		{ DW_CFA_offset_extended_sf, "rs" }, { DW_CFA_val_offset_sf, "rs" },
+		{ DW_CFA_expression, "re" }, { DW_CFA_val_expression, "re" },
+		{ DW_CFA_expression, "re" }, { DW_CFA_val_expression, "re" },
 	};
 
-	switch (any(9)) {
-	case 0:
-	case 1:
+	if (one_in(4)) {
 		put(to, DW_CFA_offset | (any_register() & 0x3f), 1);
 		put_leb(to, number(8));
-		break;
-	case 2:
+	} else if (one_in(8)) {
 		put(to, DW_CFA_restore | (any_register() & 0x3f), 1);
-		break;
-	case 3:
-		put(to, of_register[any(sizeof(of_register))], 1);
-		put_leb(to, any_register());
-		break;
-	case 4:
-		put(to, DW_CFA_register, 1);
-		put_leb(to, any_register());
-		put_leb(to, any_register());
-		break;
-	case 5:
-		put(to, one_in(2) ? DW_CFA_offset_extended : DW_CFA_val_offset, 1);
-		put_leb(to, any_register());
-		put_leb(to, number(8));
-		break;
-	case 6:
-		put(to, one_in(2) ? DW_CFA_offset_extended_sf : DW_CFA_val_offset_sf, 1);
-		put_leb(to, any_register());
-		put_signed_leb(to, number(16) - 8);
-		break;
-	default:
-		put(to, one_in(2) ? DW_CFA_expression : DW_CFA_val_expression, 1);
-		put_leb(to, any_register());
-		put_expression(to);
-		break;
+	} else {
+		PUT_ONE_OF(to, all);
 	}
 }
 
@@ -355,39 +323,31 @@ static void put_instruction(struct bytes *to)
 	}
 }
 
-/* Code that changes to the stack of the interrupted code, as the module knows it */
-static void put_signal(struct bytes *to)
+/* Puts instructions that the module knows, which set the CFA by an expression. Few are wrong. */
+static void put_known(struct bytes *to, const u8 *bytes, size_t size)
 {
-	static const u8 bytes[] = {
-		0x0f, 4, 0x77, 0xa0, 1, 0x06, 0x10, 6, 3, 0x77, 0xf8, 0, 0x10, 7, 3, 0x77, 0xa0, 1,
-		0x10, 16, 3, 0x77, 0xa8, 1,
-	};
-
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		put(to, one_in(200) ? any(256) : bytes[i], 1);
-	cfa_is_expression = true;
-}
-
-/* A function that aligns its stack: the CFA is saved below the frame pointer. */
-static void put_aligned(struct bytes *to)
-{
-	static const u8 bytes[] = { 0x0f, 3, 0x76, 0x78, 0x06, 0x10, 6, 2, 0x76, 0 };
-
-	for (size_t i = 0; i < sizeof(bytes); i++)
+	for (size_t i = 0; i < size; i++)
 		put(to, one_in(200) ? any(256) : bytes[i], 1);
 	cfa_is_expression = true;
 }
 
 static void put_instructions(struct bytes *to)
 {
+	/* Code that changes to the stack of the interrupted code */
+	static const u8 in_signal[] = {
+		0x0f, 4, 0x77, 0xa0, 1, 0x06, 0x10, 6, 3, 0x77, 0xf8, 0, 0x10, 7, 3, 0x77, 0xa0, 1,
+		0x10, 16, 3, 0x77, 0xa8, 1,
+	};
+	/* A function that aligns its stack: the CFA is saved below the frame pointer. */
+	static const u8 aligned[] = { 0x0f, 3, 0x76, 0x78, 0x06, 0x10, 6, 2, 0x76, 0 };
 	u64 n = any(one_in(20) ? 200 : 12);
 
 	cfa_is_expression = false;
 	remembered = 0;
 	if (one_in(12))
-		put_signal(to);
+		put_known(to, in_signal, sizeof(in_signal));
 	else if (one_in(12))
-		put_aligned(to);
+		put_known(to, aligned, sizeof(aligned));
 	while (n--)
 		put_instruction(to);
 }
@@ -945,27 +905,6 @@ static void make_table(const struct bytes *bytes, int fd)
 	unwind_table_free(&table);
 }
 
-static void load(const char *path)
-{
-	struct bytes *bytes = &programs[nr_programs++];
-	FILE *file = fopen(path, "r");
-
-	bytes->data = malloc(FILE_MAX);
-	if (!file || !bytes->data)
-		err(1, "%s", path);
-	bytes->len = fread(bytes->data, 1, FILE_MAX, file);
-	if (ferror(file) || bytes->len == FILE_MAX || bytes->len < sizeof(Elf64_Ehdr))
-		errx(1, "%s: cannot be read, or is too long", path);
-	fclose(file);
-}
-
-static u64 from_environment(const char *name, u64 otherwise)
-{
-	const char *text = getenv(name);
-
-	return text && *text ? strtoull(text, NULL, 0) : otherwise;
-}
-
 /* Makes tables up to @end, in a process. Returns its status. */
 static int make_some(struct bytes *bytes, u64 seed, u64 end)
 {
@@ -995,18 +934,12 @@ static void write_program(const struct bytes *bytes)
 		err(1, "frames.input");
 }
 
-static u64 min_u64(u64 a, u64 b)
-{
-	return a < b ? a : b;
-}
-
 int main(int argc, char **argv)
 {
-	const u64 seed = from_environment("PROFIL_FUZZ_SEED", time(NULL));
-	u64 nr = from_environment("PROFIL_FUZZ_ROUNDS", 20000), limited = 0, slow = 0, crashed = 0;
+	u64 nr = 20000, limited = 0, slow = 0, crashed = 0, invalid = 0, said = 0;
+	const u64 seed = fuzz_begin(stdout, 1, &nr);
 	const u64 only = from_environment("PROFIL_FUZZ_ONLY", UINT64_MAX);
-	struct bytes bytes = { .data = malloc(FILE_MAX) };
-	u64 invalid = 0, said = 0;
+	struct bytes bytes = { .data = malloc(BYTES_MAX) };
 	bool fine;
 	int status;
 
@@ -1015,49 +948,44 @@ int main(int argc, char **argv)
 	if (shared == MAP_FAILED || !bytes.data)
 		err(1, "memory");
 	for (int i = 1; i < argc && i <= PROGRAMS_MAX; i++)
-		load(argv[i]);
+		programs[nr_programs++] = load(argv[i], BYTES_MAX);
 	if (only != UINT64_MAX) {
 		make_program(&bytes, seed, only);
 		write_program(&bytes);
 		shared->next = only;
 		nr = only + 1;
 	}
-	printf("TAP version 13\n1..1\n# PROFIL_FUZZ_SEED=%llu PROFIL_FUZZ_ROUNDS=%llu\n",
-	       (unsigned long long)seed, (unsigned long long)nr);
-	fflush(stdout);
 	while (shared->next < nr) {
-		status = make_some(&bytes, seed, min_u64(nr, shared->next + BATCH));
+		status = make_some(&bytes, seed, nr < shared->next + BATCH ? nr : shared->next + BATCH);
 		if (status) {
 			limited += WIFEXITED(status) && WEXITSTATUS(status) == STATUS_LIMIT;
 			slow += WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
 			crashed += WIFSIGNALED(status) ? WTERMSIG(status) != SIGALRM :
 				   WEXITSTATUS(status) > STATUS_INVALID;
 			invalid += WIFEXITED(status) && WEXITSTATUS(status) == STATUS_INVALID;
-			printf("# program %llu: status %#x %s\n",
-			       (unsigned long long)shared->next, status, shared->complaint);
+			printf("# program %" PRIu64 ": status %#x %s\n", shared->next, status,
+			       shared->complaint);
 			shared->complaint[0] = '\0';
 			shared->next++;
 		}
 		if (shared->next - said >= 100000) {
 			said = shared->next;
-			printf("# %llu programs\n", (unsigned long long)said);
+			printf("# %" PRIu64 " programs\n", said);
 		}
 		fflush(stdout);
 	}
-	printf("# %llu tables, %llu of dumps, %llu without, %llu invalid\n",
-	       (unsigned long long)shared->tables, (unsigned long long)shared->parts,
-	       (unsigned long long)shared->none, (unsigned long long)invalid);
-	printf("# %llu over a limit, %llu slow, %llu crashed\n", (unsigned long long)limited,
-	       (unsigned long long)slow, (unsigned long long)crashed);
-	printf("# %llu rows, at most %llu in a table; at most %llu rules in a table\n",
-	       (unsigned long long)shared->rows, (unsigned long long)shared->rows_max,
-	       (unsigned long long)shared->rules_max);
-	printf("# the slowest, program %llu: %.1f ms\n", (unsigned long long)shared->slowest,
+	printf("# %" PRIu64 " tables, %" PRIu64 " of dumps, %" PRIu64 " without, %" PRIu64
+	       " invalid\n", shared->tables, shared->parts, shared->none, invalid);
+	printf("# %" PRIu64 " over a limit, %" PRIu64 " slow, %" PRIu64 " crashed\n", limited, slow,
+	       crashed);
+	printf("# %" PRIu64 " rows, at most %" PRIu64 " in a table; at most %" PRIu64
+	       " rules in a table\n", shared->rows, shared->rows_max, shared->rules_max);
+	printf("# the slowest, program %" PRIu64 ": %.1f ms\n", shared->slowest,
 	       shared->slowest_ns / 1e6);
 	fine = !invalid && (shared->parts || nr < 10000);
 	printf("# rules by kind:");
 	for (size_t i = 0; i < sizeof(shared->kinds) / sizeof(*shared->kinds); i++) {
-		printf(" %llu", (unsigned long long)shared->kinds[i]);
+		printf(" %" PRIu64, shared->kinds[i]);
 		fine &= shared->kinds[i] || nr < 10000;
 	}
 	printf("\n%sok 1 tables of random call frame information\n", fine ? "" : "not ");
