@@ -61,8 +61,8 @@ same() {
 	return 1
 }
 
-# refuses STATUS MESSAGE ARGUMENT...: checks the status of profil and its message, and that it prints
-# nothing else, and writes no file $tmp/new.
+# refuses STATUS MESSAGE ARGUMENT...: checks the status of profil and its message, and that it
+# prints nothing else, and writes no file $tmp/new.
 refuses() {
 	local want=$1 message=$2 status
 	shift 2
@@ -76,8 +76,8 @@ refuses() {
 	return 1
 }
 
-# refusals COMMAND [ARGUMENT...] <TABLE: as refuses, for each line STATUS MORE ARGUMENTS | MESSAGE. In
-# the message, \n is a line end, and the name of the command is left out.
+# refusals COMMAND [ARGUMENT...] <TABLE: as refuses, for each line STATUS MORE ARGUMENTS | MESSAGE.
+# In the message, \n is a line end, and the name of the command is left out.
 refusals() {
 	local line message words
 	while IFS='|' read -r line message; do
@@ -111,6 +111,16 @@ on_terminal() {
 make_data() {
 	make_description || return
 	"$tmp/generate" "$tmp/$1.data" <"$tmp/description"
+}
+
+# make_ticks NAME FILE PLACE TICKS...: writes a recording of ticks at places, in a file in $tmp.
+make_ticks() {
+	local name=$1 file=$2
+	shift 2
+	{
+		echo "file 1 @@/$file"
+		printf 'sample 1 1 %s 0 %s 0\n' "$@"
+	} | make_data "$name"
 }
 
 # make_description <DESCRIPTION: replaces the places in the description.
@@ -163,8 +173,8 @@ offset() {
 	find_start "$1" "$2" && printf '%#x\n' $((start + $3))
 }
 
-# at FILE FUNCTION PATTERN [call]: prints the offset in FUNCTION of the first instruction that matches,
-# or that is of a source line that matches; or of what follows the first call from there.
+# at FILE FUNCTION PATTERN [call]: prints the offset in FUNCTION of the first instruction that
+# matches, or that is of a source line that matches; or of what follows the first call from there.
 at() {
 	local start address
 	read -r start address < <(objdump -dl --no-show-raw-insn --disassemble="$2" "$tmp/$1" |

@@ -15,6 +15,8 @@
  */
 #include <elf.h>
 #include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,161 +44,134 @@
 
 static int dump;
 
-/* Bytes, to which others are added */
-struct bytes {
-	unsigned char data[512];
-	size_t nr;
-};
-
-static void add(struct bytes *bytes, const void *data, size_t size)
+static void write_all(const void *data, size_t size)
 {
-	memcpy(bytes->data + bytes->nr, data, size);
-	bytes->nr += size;
-}
-
-#define ADD(bytes, ...) add(bytes, (const unsigned char[]){ __VA_ARGS__ }, \
-			    sizeof((const unsigned char[]){ __VA_ARGS__ }))
-
-static void add_u32(struct bytes *bytes, uint32_t number)
-{
-	add(bytes, &number, sizeof(number));
-}
-
-static void add_u64(struct bytes *bytes, uint64_t number)
-{
-	add(bytes, &number, sizeof(number));
-}
-
-static void pad(struct bytes *bytes, size_t alignment)
-{
-	while (bytes->nr % alignment)
-		ADD(bytes, 0);
-}
-
-static void end_entry(struct bytes *bytes, size_t start)
-{
-	uint32_t length;
-
-	pad(bytes, 8);
-	length = bytes->nr - start - sizeof(length);
-	memcpy(bytes->data + start, &length, sizeof(length));
-}
-
-/* Adds .eh_frame of the code, behind which it would be. @frame: bytes below the saved register */
-static void add_frames(struct bytes *to, uint32_t frame)
-{
-	const uint32_t behind = (SIZE + 7) / 8 * 8;
-	struct bytes frames = {};
-	size_t start;
-
-	add_u32(&frames, 0);
-	add_u32(&frames, 0);
-	/* CFA: rsp (7) + 8; the return address (16) is below it. */
-	ADD(&frames, 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x80 | 16, 1);
-	end_entry(&frames, 0);
-	start = frames.nr;
-	add_u32(&frames, 0);
-	add_u32(&frames, frames.nr);
-	add_u32(&frames, -(behind + frames.nr));
-	add_u32(&frames, SIZE);
-	ADD(&frames, 0, 0x40 | PUSHED, 0x0e, 16, 0x80 | 6, 2);
-	ADD(&frames, 0x40 | (LOWERED - PUSHED), 0x0e, (16 + frame) | 0x80, (16 + frame) >> 7);
-	ADD(&frames, 0x40 | (RAISED - LOWERED), 0x0e, 16);
-	ADD(&frames, 0x40 | (POPPED - RAISED), 0x0e, 8, 0xc0 | 6);
-	end_entry(&frames, start);
-	add_u32(&frames, 0);
-	add(to, frames.data, frames.nr);
-}
-
-static void write_record(uint32_t id, const struct bytes *body)
-{
-	struct bytes record = {};
-
-	add_u32(&record, id);
-	add_u32(&record, 16 + body->nr);
-	add_u64(&record, 0);
-	add(&record, body->data, body->nr);
-	if (write(dump, record.data, record.nr) != (ssize_t)record.nr)
+	if (write(dump, data, size) != (ssize_t)size)
 		exit(1);
 }
 
-static void write_frames(uint32_t frame)
+static void write_record(uint32_t id, const void *body, size_t size)
 {
-	struct bytes frames = {}, body = {};
-	static const unsigned char header[HEADER];
+	const struct {
+		uint32_t id, size;
+		uint64_t time;
+	} record = { .id = id, .size = sizeof(record) + size };
 
-	add_frames(&frames, frame);
-	add_u64(&body, frames.nr + HEADER);
-	add_u64(&body, HEADER);
-	add_u64(&body, frames.nr + HEADER);
-	add(&body, frames.data, frames.nr);
-	add(&body, header, HEADER);
-	pad(&body, 8);
-	write_record(UNWINDING, &body);
+	write_all(&record, sizeof(record));
+	write_all(body, size);
 }
 
-static void write_function(const char *name, const unsigned char *at, const struct bytes *code)
+/* Writes .eh_frame of the code, behind which it would be. @frame: bytes below the saved register */
+static void write_frames(uint32_t frame)
+{
+	const struct {
+		uint64_t size, header_size, mapped_size;
+		struct {
+			uint32_t length, id;
+			uint8_t rest[16];
+		} cie;
+		struct {
+			uint32_t length, cie;
+			int32_t code;
+			uint32_t size;
+			uint8_t rest[24];
+		} fde;
+		uint32_t end;
+		uint8_t header[HEADER];
+	} body = {
+		.size = sizeof(body) - offsetof(typeof(body), cie),
+		.header_size = HEADER,
+		.mapped_size = sizeof(body) - offsetof(typeof(body), cie),
+		.cie = {
+			.length = sizeof(body.cie) - 4,
+			/* CFA: rsp (7) + 8; the return address (16) is below it. */
+			.rest = { 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x80 | 16, 1 },
+		},
+		.fde = {
+			.length = sizeof(body.fde) - 4,
+			.cie = sizeof(body.cie) + 4,
+			.code = -(int)((SIZE + 7) / 8 * 8 + sizeof(body.cie) + 8),
+			.size = SIZE,
+			.rest = {
+				0, 0x40 | PUSHED, 0x0e, 16, 0x80 | 6, 2,
+				0x40 | (LOWERED - PUSHED), 0x0e, (16 + frame) | 0x80,
+				(16 + frame) >> 7,
+				0x40 | (RAISED - LOWERED), 0x0e, 16,
+				0x40 | (POPPED - RAISED), 0x0e, 8, 0xc0 | 6,
+			},
+		},
+	};
+
+	write_record(UNWINDING, &body, sizeof(body));
+}
+
+static void write_function(const char *name, const unsigned char *at, const uint8_t *code)
 {
 	static uint64_t index;
-	struct bytes body = {};
+	struct {
+		uint32_t pid, tid;
+		uint64_t vma, address, size, index;
+		char name_and_code[16 + SIZE];
+	} body = {
+		.pid = getpid(),
+		.tid = getpid(),
+		.vma = (uintptr_t)at,
+		.address = (uintptr_t)at,
+		.size = SIZE,
+		.index = index++,
+	};
 
-	add_u32(&body, getpid());
-	add_u32(&body, getpid());
-	add_u64(&body, (uintptr_t)at);
-	add_u64(&body, (uintptr_t)at);
-	add_u64(&body, code->nr);
-	add_u64(&body, index++);
-	add(&body, name, strlen(name) + 1);
-	add(&body, code->data, code->nr);
-	write_record(LOAD, &body);
+	char *end = stpcpy(body.name_and_code, name) + 1;
+
+	memcpy(end, code, SIZE);
+	write_record(LOAD, &body, end + SIZE - (char *)&body);
 }
 
 /* Makes a function that calls @callee; or without one, a loop of %rdi iterations. */
 static void make(const char *name, unsigned char *at, const unsigned char *callee, uint32_t frame,
 		 int has_frames)
 {
-	struct bytes code = {};
+	static const uint8_t loop[] = {
+		0x48, 0x89, 0xf9,				/* mov %rdi, %rcx */
+		0xe2, 0xfe,					/* loop, to itself */
+		0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90,
+	};
+	uint8_t code[SIZE] = {
+		0x55,						/* push %rbp */
+		0xbd, 1, 0, 0, 0,				/* mov $1, %ebp */
+		0x48, 0x81, 0xec, 0, 0, 0, 0,			/* sub $frame, %rsp */
+		0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0,		/* movabs $callee, %rax */
+		0xff, 0xd0,					/* call *%rax */
+		0x48, 0x81, 0xc4, 0, 0, 0, 0,			/* add $frame, %rsp */
+		0x5d, 0xc3,					/* pop %rbp; ret */
+	};
 
-	ADD(&code, 0x55);			/* push %rbp */
-	ADD(&code, 0xbd, 1, 0, 0, 0);		/* mov $1, %ebp */
-	ADD(&code, 0x48, 0x81, 0xec);		/* sub $frame, %rsp */
-	add_u32(&code, frame);
-	if (callee) {
-		ADD(&code, 0x48, 0xb8);		/* movabs $callee, %rax */
-		add_u64(&code, (uintptr_t)callee);
-		ADD(&code, 0xff, 0xd0);		/* call *%rax */
-	} else {
-		ADD(&code, 0x48, 0x89, 0xf9);	/* mov %rdi, %rcx */
-		ADD(&code, 0xe2, 0xfe);		/* loop, to itself */
-	}
-	while (code.nr < RAISED - 7)
-		ADD(&code, 0x90);
-	ADD(&code, 0x48, 0x81, 0xc4);		/* add $frame, %rsp */
-	add_u32(&code, frame);
-	ADD(&code, 0x5d, 0xc3);			/* pop %rbp; ret */
-	memcpy(at, code.data, code.nr);
+	memcpy(code + LOWERED - sizeof(frame), &frame, sizeof(frame));
+	memcpy(code + RAISED - sizeof(frame), &frame, sizeof(frame));
+	if (callee)
+		memcpy(code + LOWERED + 2, &callee, sizeof(callee));
+	else
+		memcpy(code + LOWERED, loop, sizeof(loop));
+	memcpy(at, code, SIZE);
 	if (has_frames)
 		write_frames(frame);
-	write_function(name, at, &code);
+	write_function(name, at, code);
 }
 
 static void open_dump(void)
 {
-	struct bytes header = {};
+	const struct {
+		uint32_t magic, version, size, machine, padding, pid;
+		uint64_t time, flags;
+	} header = { 0x4a695444, 1, sizeof(header), EM_X86_64, 0, getpid(), 0, 0 };
 	char path[64];
 
 	snprintf(path, sizeof(path), "jit-%d.dump", getpid());
 	dump = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	add_u32(&header, 0x4a695444);
-	add_u32(&header, 1);
-	add_u32(&header, 40);
-	add_u32(&header, EM_X86_64);
-	add_u32(&header, 0);
-	add_u32(&header, getpid());
-	add_u64(&header, 0);
-	add_u64(&header, 0);
-	if (dump < 0 || write(dump, header.data, header.nr) != (ssize_t)header.nr ||
-	    mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, dump, 0) == MAP_FAILED)
+	if (dump < 0)
+		exit(1);
+	write_all(&header, sizeof(header));
+	if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, dump, 0) == MAP_FAILED)
 		exit(1);
 }
 

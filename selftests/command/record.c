@@ -16,7 +16,6 @@
 
 #define SUBCOMMAND "record"
 #include "command.h"
-#include "kernel.h"
 #include "recording/format.h"
 
 #define MOST 4096	/* maximum number of threads, files and mappings in a recording */
@@ -272,19 +271,6 @@ static u64 in_threads(const char *comm, pid_t pid)
 
 #define in_comm(comm)	in_threads(comm, 0)
 #define in_process(pid)	in_threads(NULL, pid)
-
-/* Returns the number at the start of a file that a command has written, or 0. */
-static int number_in(const char *path)
-{
-	FILE *f = fopen(path, "re");
-	int number = 0;
-
-	if (f && fscanf(f, "%d", &number) != 1)
-		number = 0;
-	if (f)
-		fclose(f);
-	return number;
-}
 
 /* Returns the number as text, until the next call. */
 static const char *decimal(int number)
@@ -647,7 +633,7 @@ RECORD_TEST(ends_when_the_command_ends)
 
 	RECORD(work, "orphan", "100000");
 	EXPECT_EQ(FORMAT_END_COMMAND, sum.end.reason);
-	orphan = number_in("out");
+	orphan = file_number("out", "");
 	ASSERT_LT(1, orphan);
 	EXPECT_EQ(0, kill(orphan, SIGKILL));
 }
@@ -868,10 +854,10 @@ RECORD_TEST(tells_how_many_processes_outlive_the_command)
 	RECORD("sh", "-c", script);
 	EXPECT_EQ(2, sum.account.stats.targets);
 	EXPECT_TRUE(said("err", "2 processes of the command still run, but are no longer "));
-	one = number_in("one");
+	one = file_number("one", "");
 	ASSERT_LT(1, one);
 	kill(one, SIGKILL);
-	two = number_in("two");
+	two = file_number("two", "");
 	ASSERT_LT(1, two);
 	kill(two, SIGKILL);
 	/* The kernel frees processes later than they end. */
@@ -902,7 +888,7 @@ RECORD_TEST(asks_runtimes_for_names_only_with_the_option)
 		EXPECT_TRUE(said("env", "PYTHONPERFSUPPORT=0"));
 		EXPECT_EQ(i * FORMAT_RUNTIMES, sum.meta.flags & FORMAT_RUNTIMES);
 		/* The map that the option may have caused is removed. */
-		snprintf(path, sizeof(path), "/tmp/perf-%d.map", number_in("pid"));
+		snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)file_number("pid", ""));
 		EXPECT_EQ(i ? -1 : 0, access(path, F_OK));
 		unlink(path);
 	}
@@ -1002,8 +988,8 @@ RECORD_TEST(says_that_a_process_used_no_cpu_time)
 /* The same as start_burning(), as an ordinary user */
 static pid_t start_as_user(void)
 {
-	return start_ready((char *[]){ "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
-				       "--", work, "trap", "10", "0", NULL });
+	return start_ready((char *[]){ "setpriv", "--reuid=65534", "--regid=65534",
+				       "--clear-groups", "--", work, "trap", "10", "0", NULL });
 }
 
 /* No tick of the machine is missing in the recording. */

@@ -33,19 +33,13 @@
 
 static volatile sig_atomic_t told;
 
-static u64 cpu_ms(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return ts.tv_sec * 1000ULL + ts.tv_nsec / 1000000;
-}
+#define NS_PER_MS 1000000
 
 static void burn_ms(u64 ms)
 {
-	const u64 end = cpu_ms(CLOCK_THREAD_CPUTIME_ID) + ms;
+	const u64 end = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + ms * NS_PER_MS;
 
-	while (!told && cpu_ms(CLOCK_THREAD_CPUTIME_ID) < end)
+	while (!told && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < end)
 		loop_run(3, LOOP_BURST);
 }
 
@@ -110,9 +104,9 @@ static int threads(int n, u64 ms)
 /* Runs a copy of the loop. */
 static void burn_in(const char *text, u64 ms)
 {
-	const u64 end = cpu_ms(CLOCK_PROCESS_CPUTIME_ID) + ms;
+	const u64 end = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) + ms * NS_PER_MS;
 
-	while (cpu_ms(CLOCK_PROCESS_CPUTIME_ID) < end)
+	while (cpu_ns(CLOCK_PROCESS_CPUTIME_ID) < end)
 		((void (*)(unsigned long))(uintptr_t)text)(LOOP_BURST);
 }
 
@@ -185,12 +179,12 @@ static int late(u64 ms)
 		for (int i = 0; i < 1000; i++)
 			if (epoll_ctl(waiters, EPOLL_CTL_ADD, dup(fd), &event))
 				return 1;
-		before = cpu_ms(CLOCK_PROCESS_CPUTIME_ID);
+		before = cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
 		if (read(fd, &value, sizeof(value)) != sizeof(value))
 			return 1;
-	} while (cpu_ms(CLOCK_PROCESS_CPUTIME_ID) < before + 2);
-	end = cpu_ms(CLOCK_PROCESS_CPUTIME_ID) + ms;
-	while (cpu_ms(CLOCK_PROCESS_CPUTIME_ID) < end)
+	} while (cpu_ns(CLOCK_PROCESS_CPUTIME_ID) < before + NS_PER_MS * 3 / 2);
+	end = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) + ms * NS_PER_MS;
+	while (cpu_ns(CLOCK_PROCESS_CPUTIME_ID) < end)
 		if (read(fd, &value, sizeof(value)) != sizeof(value))
 			return 1;
 	return 0;

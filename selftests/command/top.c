@@ -332,29 +332,23 @@ TOP_TEST(names_functions_of_programs_that_are_gone)
 /* Nothing remains of the processes that have ended. */
 TOP_TEST(uses_no_more_memory_and_descriptors_with_time)
 {
-	char path[64], line[256];
+	char path[64];
 	long kib[2] = {}, fds[2] = {};
 	pid_t top = start(-1, "-b", "-d", "0.1", "-s", "thread,symbol", "sh", "-c",
 			  "while :; do $0 exit 0; done", work);
 
 	for (int i = 0; i < 2; i++) {
 		const int tables = count(text_of("out"), "profil top: ");
-		struct dirent *entry;
-		FILE *file;
 		DIR *d;
 
 		/* A row is forgotten after 10 tables, so all of them are replaced. */
 		for (int n = 0; n < 12; n++)
 			EXPECT_TRUE(WAIT_UNTIL(count(text_of("out"), "profil top: ") > tables + n));
 		snprintf(path, sizeof(path), "/proc/%d/status", top);
-		file = fopen(path, "re");
-		ASSERT_NE(NULL, file);
-		while (fgets(line, sizeof(line), file))
-			sscanf(line, "VmRSS: %ld", &kib[i]);
-		fclose(file);
+		kib[i] = file_number(path, "VmRSS:");
 		snprintf(path, sizeof(path), "/proc/%d/fd", top);
 		d = opendir(path);
-		while (d && (entry = readdir(d)))
+		while (d && readdir(d))
 			fds[i]++;
 		closedir(d);
 	}

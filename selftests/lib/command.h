@@ -24,6 +24,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "kernel.h"
+
 static char here[PATH_MAX];	/* the directory of record_work */
 static char work[PATH_MAX];
 static char command[PATH_MAX];
@@ -161,21 +163,13 @@ static inline pid_t start_burning(void)
 	return start_ready((char *[]){ work, "trap", "10", "0", NULL });
 }
 
-/* The process that the recorder started. */
+/* The process that the recorder started, or -1. */
 static inline pid_t child_of(pid_t parent)
 {
 	char path[64];
-	pid_t child = 0;
-	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", parent, parent);
-	f = fopen(path, "re");
-	if (f) {
-		if (fscanf(f, "%d", &child) != 1)
-			child = 0;
-		fclose(f);
-	}
-	return child;
+	return file_number(path, "");
 }
 
 static inline bool beside(char *path, const char *name)

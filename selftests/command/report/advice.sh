@@ -168,10 +168,7 @@ packages_here() {
 
 # With a symbol table, a debug file has no more names.
 symbols_are_there() {
-	make_data symbols_there <<-'END' || return
-		file 1 @@/fixed
-		sample 1 1 0x20 0 40 0
-	END
+	make_ticks symbols_there fixed 0x20 40 || return
 	same "note: 100.00% have no symbol: fixed
   (this code is not in the symbol table)" advice symbols_there && same "" cat "$tmp/asked"
 }

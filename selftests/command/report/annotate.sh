@@ -119,7 +119,8 @@ inlined_function() {
 	END
 	gcc "${annotated_flags[@]}" -o inlined inlined.c || return
 	local first second
-	first=$(at source/inlined first imul) && second=$(at source/inlined second imul) && make_data inlined <<-END || return
+	first=$(at source/inlined first imul) && second=$(at source/inlined second imul) &&
+	make_data inlined <<-END || return
 		file 1 @@/source/inlined
 		sample 1 1 @source/inlined:first+$first 0 20 0
 		sample 1 1 @source/inlined:second+$second 0 70 0
@@ -173,10 +174,7 @@ ${last/5/6}" eval "annotated work work | grep ' [56]\(\$\|  .x\)'" &&
 hostile_sources() {
 	mkdir -p "$tmp/source/"$'a\e[2J' && cd "$tmp/source/"$'a\e[2J' && cp ../work.c ../inner.h . &&
 	gcc -O1 -g -nostdlib -no-pie -Wl,--build-id -o "$tmp/source/named" work.c &&
-	make_data named <<-'END' || return
-		file 1 @@/source/named
-		sample 1 1 @source/named:work+0 0 9 0
-	END
+	make_ticks named source/named @source/named:work+0 9 || return
 	same "    ticks    share  $tmp/source/a\\x1b[2J/work.c" eval "annotated named | sed -n 3p"
 }
 
@@ -195,11 +193,7 @@ nop" eval "annotated code bad | sed -n 's/ *[0-9a-f]*  (bad)\$//p; s/.* nop/nop/
 	# Another machine, and no library: only the places that have ticks are printed.
 	cp "$tmp/source/code" "$tmp/source/riscv" &&
 	printf '\xf3' | dd of="$tmp/source/riscv" bs=1 seek=18 conv=notrunc status=none &&
-	make_data riscv <<-'END' || return
-		file 1 @@/source/riscv
-		sample 1 1 @source/code:bad+1 0 3 0
-		sample 1 1 @source/code:bad+0 0 1 0
-	END
+	make_ticks riscv source/riscv @source/code:bad+1 3 @source/code:bad+0 1 || return
 	same "note: the instructions of this machine are not known" \
 		eval "'$tmp/profil' annotate -i '$tmp/riscv.data' | grep note" &&
 	same "        1   25.00%
@@ -215,7 +209,8 @@ nop" eval "annotated code bad | sed -n 's/ *[0-9a-f]*  (bad)\$//p; s/.* nop/nop/
 # The binary has lost its names since the recording, which still has them.
 lost_names() {
 	local imul
-	imul=$(at source/work work imul) && mkdir -p "$tmp/lost" && cp -p "$tmp/source/work" "$tmp/lost/work" &&
+	imul=$(at source/work work imul) && mkdir -p "$tmp/lost" &&
+	cp -p "$tmp/source/work" "$tmp/lost/work" &&
 	make_data lost_names <<-END || return
 		file 1 @@/lost/work
 		sample 1 1 @source/work:work+0 0 9 0
@@ -296,10 +291,7 @@ line_zero() {
 		assert data.count(advance) == 1
 		open("zero", "wb").write(data.replace(advance, b"\x03\xff\x7f"))
 	END
-	make_data zero <<-END || return
-		file 1 @@/source/zero
-		sample 1 1 @source/zero:_start+0 0 9 0
-	END
+	make_ticks zero source/zero @source/zero:_start+0 9 || return
 	same "        9  100.00%     0" eval "annotated zero | grep -m 1 '     0\$'"
 }
 

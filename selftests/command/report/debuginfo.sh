@@ -57,10 +57,7 @@ inlined_data() {
 			[[ $line =~ :${2:-5}( |$) ]] && echo "$where" && break
 		done)
 	where=$((0x$where - 0x$(nm "$tmp/parts/$1" | sed -n 's/ T outer//p')))
-	make_data "$1" <<-END
-		file 1 @@/parts/$1
-		sample 1 1 @parts/$1:outer+$where 0 30 0
-	END
+	make_ticks "$1" "parts/$1" "@parts/$1:outer+$where" 30
 }
 
 # split_program NAME COMPILER OPTION...

@@ -729,7 +729,8 @@ diff_page() {
 	A=$a B=$b in_browser "$tmp/diff.html"
 }
 
-# in_both DATA <CODE: runs it in the page of the recording, and in that of its comparison with itself.
+# in_both DATA <CODE: runs it in the page of the recording, and in that of its comparison with
+# itself.
 in_both() {
 	cat >"$tmp/code" && browse "$1" <"$tmp/code" && diff_page "$1" "$1" <"$tmp/code"
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What programs with random input share: random numbers, of which the same seed gives the same ones,
- * and files in memory. PROFIL_FUZZ_SEED (default: the time) is the seed.
+ * What programs with random input share: random numbers, of which the same seed gives the same
+ * ones, and files in memory. PROFIL_FUZZ_SEED (default: the time) is the seed.
  */
 #ifndef _SELFTESTS_REPORT_FUZZ_H
 #define _SELFTESTS_REPORT_FUZZ_H
@@ -61,8 +61,8 @@ static inline u64 fuzz_begin(FILE *tap, int nr_tests, u64 *rounds)
 
 	*rounds = from_environment("PROFIL_FUZZ_ROUNDS", *rounds);
 	state = seed * 2 + 1;
-	fprintf(tap, "TAP version 13\n1..%d\n", nr_tests);
-	fprintf(tap, "# PROFIL_FUZZ_SEED=%" PRIu64 " PROFIL_FUZZ_ROUNDS=%" PRIu64 "\n", seed, *rounds);
+	fprintf(tap, "TAP version 13\n1..%d\n# PROFIL_FUZZ_SEED=%" PRIu64
+		" PROFIL_FUZZ_ROUNDS=%" PRIu64 "\n", nr_tests, seed, *rounds);
 	fflush(tap);
 	return seed;
 }

@@ -59,9 +59,12 @@ static void put32(u8 *at, u32 value)
 
 /* Runs a command with these arguments. */
 #define RUN(command, ...) ({								\
-	char *args[] = { #command, __VA_ARGS__, NULL };					\
+	char *args[10] = { #command, __VA_ARGS__ };					\
+	int nr = 0;									\
 											\
-	command_##command.run(sizeof(args) / sizeof(*args) - 1, args);			\
+	while (args[nr])								\
+		nr++;									\
+	command_##command.run(nr, args);						\
 })
 
 /* Exports the file, in another format each time. The exit status depends on the format. */
@@ -333,7 +336,8 @@ static void mutate(struct bytes *bytes)
 	case 2:
 		/* A number of 64 or 32 bits */
 		if (len >= 8)
-			memcpy(bytes->data + at + BLOCK_SIZE + size * any(len / size), &value, size);
+			memcpy(bytes->data + at + BLOCK_SIZE + any(len / size) * size, &value,
+			       size);
 		break;
 	case 3:
 		put32(bytes->data + at + BLOCK_TYPE, any(13));

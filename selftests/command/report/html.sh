@@ -363,7 +363,8 @@ html_flame() {
 		click(frame("all", 1))
 		same(frames(), whole)
 		# Search: each tick counts once, although alpha is in several of its frames.
-		for word, share, found in (("alpha", "83.33%", 4 * ["alpha"]), ("<", "16.67%", ["<b>", image])):
+		for word, share, found in (("alpha", "83.33%", 4 * ["alpha"]),
+		                           ("<", "16.67%", ["<b>", image])):
 		    write("#search", word)
 		    same([text("#matched"), sorted(texts(".frame.match"))],
 		         [share + " of the ticks in the selection match, with callees", found])
@@ -398,7 +399,8 @@ html_flame() {
 		    key(name)
 		same(frames(), zoomed)
 		key("Escape")
-		same([frames(), js("document.activeElement.title")], [whole, "all: 100.00%, 240 ticks"])
+		same([frames(), js("document.activeElement.title")],
+		     [whole, "all: 100.00%, 240 ticks"])
 		# A click on a frame shows the source lines of its function.
 		names = "#flame #lines td:nth-child(4)"
 		place = box("#flame-scroll")

@@ -335,27 +335,6 @@ for row in csv.DictReader(open(sys.argv[1], newline=""), strict=True): print(row
 }
 
 terminal() {
-	python3 - "$@" <<-'END'
-		import fcntl, os, pty, struct, sys, termios
-		pid, fd = pty.fork()
-		if not pid:
-		    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("4H", 24, int(sys.argv[1]), 0, 0))
-		    os.execvp("sh", ["sh", "-c", sys.argv[2]])
-		output = b""
-		while True:
-		    try:
-		        data = os.read(fd, 4096)
-		    except OSError:
-		        break
-		    if not data:
-		        break
-		    output += data
-		print(output.decode().replace("\r", "").replace("\x1b", "^"), end="")
-		sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-	END
-}
-
-terminal() {
 	local command="TERM=xterm PAGER=cat $tmp/profil report -i $tmp/weights.data" table
 	local plain="  60.00% 26.83%  fixed   alpha" colour="^[31m  60.00%^[m 26.83%  fixed   alpha"
 

@@ -413,7 +413,7 @@ a;main;middle;other;[read] 25" folded kernel &&
 
 # A lost block of a stack loses only its callers.
 stacks_damaged() {
-	local at
+	local at nr
 	make_data block <<-'END'
 		stacks
 		file 1 @@/calls
@@ -426,52 +426,27 @@ stacks_damaged() {
 	same "a;middle 1" eval "folded damaged 2>/dev/null" &&
 	same "note: 100.00% lack a caller" eval "head_of damaged --children | grep lack" || return
 	# The sum is right, but the block has fewer frames than it says.
-	python3 - "$tmp/block.data" "$tmp/damaged.data" "$at" <<-'END' || return
-		import struct, sys, zlib
-		data, at = bytearray(open(sys.argv[1], "rb").read()), int(sys.argv[3])
-		size = struct.unpack_from("<I", data, at + 8)[0]
-		struct.pack_into("<I", data, at + 24, 2)
-		block = data[at:at + 12] + data[at + 16:at + 16 + size]
-		struct.pack_into("<I", data, at + 12, zlib.crc32(block))
-		open(sys.argv[2], "wb").write(data)
-	END
+	change_blocks block damaged 'block = blocks[4]
+block[1] = block[1][:8] + struct.pack("<I", 2) + block[1][12:]' &&
 	same "warning: the file is damaged; 80 bytes in 1 place cannot be read" \
 		eval "head_of damaged --children | head -n 1" || return
 	# A stack has at most 127 frames.
-	python3 - "$tmp/block.data" "$tmp/deep.data" "$tmp/damaged.data" "$at" <<-'END' || return
-		import struct, sys, zlib
-		data, at = open(sys.argv[1], "rb").read(), int(sys.argv[4])
-		size = struct.unpack_from("<I", data, at + 8)[0]
-		frame = data[at + 16 + size - 16:at + 16 + size]
-		for path, nr in (sys.argv[2], 127), (sys.argv[3], 128):
-		    payload = struct.pack("<IIII", 1, 0, nr, 0) + bytes(32) + nr * frame
-		    head = data[at:at + 8] + struct.pack("<I", len(payload))
-		    block = head + struct.pack("<I", zlib.crc32(head + payload)) + payload
-		    open(path, "wb").write(data[:at] + block + data[at + 16 + size:])
-	END
-	same "a;$(printf 'main;%.0s' {1..127})middle 1" folded deep &&
+	for nr in 127 128; do
+		change_blocks block deep$nr "nr, block = $nr, blocks[4]
+block[1] = struct.pack('<IIII', 1, 0, nr, 0) + bytes(32) + nr * block[1][-16:]" || return
+	done
+	same "a;$(printf 'main;%.0s' {1..127})middle 1" folded deep127 &&
 	same "warning: the file is damaged; 2112 bytes in 1 place cannot be read" \
-		eval "head_of damaged --children | head -n 1"
+		eval "head_of deep128 --children | head -n 1"
 }
 
 # Files of version 2 have shorter samples.
 stacks_older_version() {
-	python3 - "$tmp/plain.data" "$tmp/version2.data" <<-'END' || return
-		import struct, sys, zlib
-		data = open(sys.argv[1], "rb").read()
-		out, at = data[:8] + struct.pack("<II", 2, 0), 16
-		while at < len(data):
-		    mark, kind, size, _ = struct.unpack_from("<IIII", data, at)
-		    payload = data[at + 16:at + 16 + size]
-		    at += 16 + size
-		    if kind == 5:
-		        payload = b"".join(payload[i:i + 32] for i in range(0, size, 40))
-		    head = struct.pack("<III", mark, kind, len(payload))
-		    out += head + struct.pack("<I", zlib.crc32(head + payload)) + payload
-		open(sys.argv[2], "wb").write(out)
-	END
-	same "$(report plain -v)" \
-		report version2 -v
+	change_blocks plain version2 'version = 2
+for block in blocks:
+    if block[0] == 5:
+        block[1] = b"".join(block[1][i:i + 32] for i in range(0, len(block[1]), 40))' &&
+	same "$(report plain -v)" report version2 -v
 }
 
 # walks TIME END [ADDRESS...]...: prints as what the recorder counts ticks, each with these words.

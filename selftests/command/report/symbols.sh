@@ -16,10 +16,7 @@ link_to() {
 
 # link_names: prints the names that the report finds for $tmp/links/prog.
 link_names() {
-	make_data links <<-'END' || return
-		file 1 @@/links/prog
-		sample 1 1 @fixed:hidden+3 0 40 0
-	END
+	make_ticks links links/prog @fixed:hidden+3 40 || return
 	timeout 60 "$tmp/profil" report -i "$tmp/links.data" -s symbol | sed '1,/share/d; s/.*%  //'
 }
 
@@ -59,11 +56,7 @@ special_files() {
 rebuilt() {
 	local writer i fine=0
 	cp "$tmp/fixed" "$tmp/rebuilt"
-	make_data rebuilt <<-'END' || return
-		file 1 @@/rebuilt
-		sample 1 1 @fixed:alpha+4 0 40 0
-		sample 1 1 @fixed:_ZN3app7computeEiPKc+1 0 40 0
-	END
+	make_ticks rebuilt rebuilt @fixed:alpha+4 40 @fixed:_ZN3app7computeEiPKc+1 40 || return
 	while :; do
 		: >"$tmp/rebuilt"
 		cat "$tmp/fixed" >"$tmp/rebuilt"
@@ -364,10 +357,7 @@ looping_lines() {
 		echo ".fill 62, 1, 0; end:"
 	} >"$tmp/looping.s"
 	gcc -nostdlib -static -no-pie -o "$tmp/looping" "$tmp/looping.s" &&
-	make_data looping <<-'END' || return
-		file 1 @@/looping
-		sample 1 1 @looping:_start+4 0 40 0
-	END
+	make_ticks looping looping @looping:_start+4 40 || return
 	same "[no line]    _start" eval "timeout 100 '$tmp/plain' report -i '$tmp/looping.data' --inline \
 		-s srcline,symbol | sed '1,/share/d; s/^[^%]*%[^%]*%  //'"
 }
@@ -414,10 +404,7 @@ many_ranges() {
 other_root() {
 	mkdir -p "$tmp/root$tmp" && cp "$tmp/fixed" "$tmp/root$tmp/rooted" || return
 	cp "$tmp/fixed" "$tmp/rooted"
-	make_data rooted <<-'END' || return
-		file 1 @@/rooted
-		sample 1 1 @fixed:alpha+4 0 40 0
-	END
+	make_ticks rooted rooted @fixed:alpha+4 40 || return
 	rm "$tmp/rooted"
 	report rooted | grep -q 'no symbol' &&
 	report rooted --symfs "$tmp/root" | grep -q '  alpha$' ||
@@ -623,14 +610,16 @@ dumps() {
 	cat >"$tmp/dumper.py" <<-'END'
 		import mmap, signal, struct, sys
 		def load(index, address, name):
-		    return struct.pack("<IIQIIQQQQ16s16x", 0, 88, 0, 0, 0, 0, address, 16, index, name)
+		    return struct.pack("<IIQIIQQQQ16s16x", 0, 88, 0, 0, 0, 0, address, 16, index,
+		                       name)
 		with open(sys.argv[1], "w+b") as file:
 		    file.write(struct.pack("<6I2Q", 0x4a695444, 1, 40, 0, 0, 0, 0, 0))
 		    file.write(load(0, 0x7f0000001000, b"first") + load(1, 0x7f0000002000, b"second"))
 		    # A record of another type, and code that overwrites other code
 		    file.write(struct.pack("<II80x", 2, 88) + load(2, 0x7f0000002008, b"third"))
 		    file.flush()
-		    memory = mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)
+		    memory = mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE,
+		                       mmap.PROT_READ | mmap.PROT_EXEC)
 		    signal.pause()
 	END
 	python3 "$tmp/dumper.py" "$tmp/jit-1.dump" >&- 2>&- & pid=$!
@@ -724,11 +713,7 @@ source_lines() {
 	gcc "${flags[@]}" -o "$tmp/lines" "$tmp/lines.c" -Wl,--build-id &&
 	cp "$tmp/lines" "$tmp/lines.unstripped" &&
 	where=$(at lines outer 'lines.c:5') &&
-	make_data lines <<-END || return
-		file 1 @@/lines
-		sample 1 1 @lines:outer+$where 0 30 0
-		sample 1 1 @lines:_start+0 0 10 0
-	END
+	make_ticks lines lines "@lines:outer+$where" 30 @lines:_start+0 10 || return
 	for separate in no yes; do
 		same "lines.c:5  outer
 lines.c:12  _start" rows lines -s srcline,symbol &&

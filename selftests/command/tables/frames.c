@@ -936,7 +936,7 @@ static void write_program(const struct bytes *bytes)
 
 int main(int argc, char **argv)
 {
-	u64 nr = 20000, limited = 0, slow = 0, crashed = 0, invalid = 0, said = 0;
+	u64 nr = 20000, end, limited = 0, slow = 0, crashed = 0, invalid = 0, said = 0;
 	const u64 seed = fuzz_begin(stdout, 1, &nr);
 	const u64 only = from_environment("PROFIL_FUZZ_ONLY", UINT64_MAX);
 	struct bytes bytes = { .data = malloc(BYTES_MAX) };
@@ -956,7 +956,8 @@ int main(int argc, char **argv)
 		nr = only + 1;
 	}
 	while (shared->next < nr) {
-		status = make_some(&bytes, seed, nr < shared->next + BATCH ? nr : shared->next + BATCH);
+		end = shared->next + BATCH;
+		status = make_some(&bytes, seed, nr < end ? nr : end);
 		if (status) {
 			limited += WIFEXITED(status) && WEXITSTATUS(status) == STATUS_LIMIT;
 			slow += WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
