@@ -22,33 +22,22 @@ static char screen[1 << 20];		/* the output to it, since forget() */
 static size_t screen_len;
 
 /* Starts it in a terminal of its own. Messages go to the file err. */
-static pid_t start_screen(char **arguments)
+static pid_t start_screen(const char **arguments)
 {
 	struct winsize size = { .ws_row = 24, .ws_col = 80 };
-	pid_t child;
-	int fd;
 
 	terminal_open();
 	ioctl(master, TIOCSWINSZ, &size);
 	fcntl(master, F_SETFL, O_NONBLOCK);
 	tcgetattr(slave, &settings);
 	screen_len = 0;
-	child = start_child();
-	if (child)
-		return child;
-	setsid();
-	ioctl(slave, TIOCSCTTY, 0);
-	dup2(slave, STDIN_FILENO);
-	dup2(slave, STDOUT_FILENO);
-	fd = open("err", O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	dup2(fd, STDERR_FILENO);
-	setenv("TERM", "xterm", 1);
-	execvp(command, arguments);
-	_exit(98);
+	return start_argv((char **)arguments, slave);
 }
 
 /* To save time, it refreshes the screen more often than by default. */
-#define start_on_terminal(...) start_screen(ARGUMENTS("-d", "0.3", __VA_ARGS__))
+#define start_on_terminal(...) start_screen((const char *[]){				\
+	"sh", "-c", "TERM=xterm exec \"$0\" top -d 0.3 \"$@\" </dev/tty >/dev/tty", command,	\
+	__VA_ARGS__, NULL })
 
 /* Returns true if this was written to the terminal. */
 static bool shown(const char *text)

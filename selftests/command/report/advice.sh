@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# Tests of the notes that say how to get names. "run" reads this file, and has the functions that it
-# uses.
+# Tests of the notes that say how to get names.
 
 # stand_in NAME <SCRIPT: makes a program NAME, which writes its arguments to $tmp/asked.
 stand_in() {
@@ -173,12 +172,10 @@ symbols_are_there() {
   (this code is not in the symbol table)" advice symbols_there && same "" cat "$tmp/asked"
 }
 
-test_advice() {
-	check "advice: packages with debug files" packages_found
-	check "advice: packages that apt does not have" packages_missing
-	check "advice: not about files that are not here" packages_not_asked
-	check "advice: dpkg and apt that hang, or are missing" packages_unknown
-	check "advice: hostile paths" packages_hostile
-	check "advice: dpkg and apt of this machine" packages_here
-	check "advice: code that is not in the symbol table" symbols_are_there
-}
+check "advice: packages with debug files" packages_found
+check "advice: packages that apt does not have" packages_missing
+check "advice: not about files that are not here" packages_not_asked
+check "advice: dpkg and apt that hang, or are missing" packages_unknown
+check "advice: hostile paths" packages_hostile
+check "advice: dpkg and apt of this machine" packages_here
+check "advice: code that is not in the symbol table" symbols_are_there

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# Tests of profil annotate. "run" reads this file, and has the functions that it uses.
+# Tests of profil annotate.
 
 annotated_flags=(-O1 -g -fcf-protection=none -nostdlib -static-libgcc -no-pie -Wl,--build-id)
 
@@ -295,14 +295,12 @@ line_zero() {
 	same "        9  100.00%     0" eval "annotated zero | grep -m 1 '     0\$'"
 }
 
-test_annotate() {
-	check "annotate: source lines and instructions" listing
-	check "annotate: an inlined function" inlined_function
-	check "annotate: source files that are not read" sources
-	check "annotate: hostile names of source files" hostile_sources
-	check "annotate: code of line 0" line_zero
-	check "annotate: other machines, and without a disassembler" machine_code
-	check "annotate: a binary that has lost its names" lost_names
-	check "annotate: colours, the pager and the width of a terminal" annotate_terminal
-	check "annotate: errors" annotate_errors
-}
+check "annotate: source lines and instructions" listing
+check "annotate: an inlined function" inlined_function
+check "annotate: source files that are not read" sources
+check "annotate: hostile names of source files" hostile_sources
+check "annotate: code of line 0" line_zero
+check "annotate: other machines, and without a disassembler" machine_code
+check "annotate: a binary that has lost its names" lost_names
+check "annotate: colours, the pager and the width of a terminal" annotate_terminal
+check "annotate: errors" annotate_errors

@@ -107,12 +107,10 @@ costly_in_recorder() {
 	return $i
 }
 
-test_binaries() {
-	check "a binary with many sections" costly_sections
-	check "binaries with many program headers" costly_headers
-	check "binaries with long names" costly_names
-	check "a binary with a large unwind table" costly_unwinding
-	check "binaries with large line tables" costly_lines
-	check "binaries beside one that costs much" costly_and_others
-	check "a recording with ten binaries that cost much" costly_in_recorder
-}
+check "a binary with many sections" costly_sections
+check "binaries with many program headers" costly_headers
+check "binaries with long names" costly_names
+check "a binary with a large unwind table" costly_unwinding
+check "binaries with large line tables" costly_lines
+check "binaries beside one that costs much" costly_and_others
+check "a recording with ten binaries that cost much" costly_in_recorder

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Tests of debug information that is not in one file: .gnu_debugdata, split DWARF, files made by dwz;
-# and of the notes that say why there is none. "run" reads this file, and has the functions that it
-# uses.
+# and of the notes that say why there is none.
 
 # keep_debugdata FILE OUT: strips FILE as Fedora does. The symbols of functions that are not in .dynsym
 # remain in a compressed section.
@@ -238,14 +237,12 @@ inlined functions are not shown, since only one recording has debug information 
 		changes vanished after
 }
 
-test_debuginfo() {
-	check "symbols in .gnu_debugdata" debugdata
-	check "symbols in .gnu_debugdata that cannot be read" debugdata_lost
-	check "split debug information" split_debug
-	check "split debug information of other programs" split_of_others
-	check "packages of split debug information" split_packages
-	check "debug information in a file made by dwz" common_parts
-	check "no debug information" no_debug_information
-	check "debug information for a part of the code" some_debug_information
-	check "debug information for one of two recordings" uneven_debug_information
-}
+check "symbols in .gnu_debugdata" debugdata
+check "symbols in .gnu_debugdata that cannot be read" debugdata_lost
+check "split debug information" split_debug
+check "split debug information of other programs" split_of_others
+check "packages of split debug information" split_packages
+check "debug information in a file made by dwz" common_parts
+check "no debug information" no_debug_information
+check "debug information for a part of the code" some_debug_information
+check "debug information for one of two recordings" uneven_debug_information

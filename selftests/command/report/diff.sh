@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# Tests of profil diff. "run" reads this file, and has the functions that it uses.
+# Tests of profil diff.
 
 # simulate NAME SEED HZ SECONDS [FUNCTION FACTOR]...: writes a recording of a program with 100
 # functions, f0 to f99. The times of the functions are fixed, except that those of each FUNCTION are
@@ -287,16 +287,14 @@ diff_terminal() {
 		$tmp/profil diff --no-pager $tmp/some.data $tmp/some.data" | grep ^no)"
 }
 
-test_diff() {
-	check "diff: a program and itself" same_program
-	check "diff: a slower function" slowed_function
-	check "diff: other frequencies and durations" other_frequencies
-	check "diff: probabilities" probabilities
-	check "diff: ticks that stand for many periods" heavy_ticks
-	check "diff: a program that was built anew" rebuilt_program
-	check "diff: both headings and all warnings" both_headings
-	check "diff: recordings without samples" empty_recordings
-	check "diff: hostile and long names" diff_names
-	check "diff: colours and the pager of a terminal" diff_terminal
-	check "diff: errors" diff_errors
-}
+check "diff: a program and itself" same_program
+check "diff: a slower function" slowed_function
+check "diff: other frequencies and durations" other_frequencies
+check "diff: probabilities" probabilities
+check "diff: ticks that stand for many periods" heavy_ticks
+check "diff: a program that was built anew" rebuilt_program
+check "diff: both headings and all warnings" both_headings
+check "diff: recordings without samples" empty_recordings
+check "diff: hostile and long names" diff_names
+check "diff: colours and the pager of a terminal" diff_terminal
+check "diff: errors" diff_errors

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# Tests of the flame graphs of profil report --html and profil diff --html. "run" reads this file, and
-# has the functions that it uses; html.sh has those that open a page.
+# Tests of the flame graphs of profil report --html and profil diff --html.
 
 # A program with frame pointers, so its stacks are complete, and with an inlined function
 flame_program() {
@@ -867,20 +866,18 @@ flame_diff_options() {
 	same 600 stat -c %a "$tmp/diff.html"
 }
 
-test_flame() {
-	check "flame graph: recordings are written" flame_data
-	check "flame graph: callers first, callees first, one function, inlined functions" flame_orders
-	check "flame graph: a function that calls itself" flame_recursion
-	check "flame graph: search" flame_search
-	check "flame graph: the graph, the table and the timeline have the same selection" flame_selection
-	check "flame graph: it fits, and stays where it is" flame_place
-	check "flame graph: the heading has whole lines" flame_heading
-	check "flame graph: labels" flame_labels
-	check "flame graph: long names in the tables" flame_names
-	check "flame graph: incomplete stacks" flame_completeness
-	check "flame graph: colours" flame_colours
-	check "flame graph: the keyboard" flame_keyboard
-	check "flame graph: two million samples" flame_large
-	check "flame graph: of a comparison" flame_diff
-	check "flame graph: options of a comparison, and how the file is written" flame_diff_options
-}
+check "flame graph: recordings are written" flame_data
+check "flame graph: callers first, callees first, one function, inlined functions" flame_orders
+check "flame graph: a function that calls itself" flame_recursion
+check "flame graph: search" flame_search
+check "flame graph: the graph, the table and the timeline have the same selection" flame_selection
+check "flame graph: it fits, and stays where it is" flame_place
+check "flame graph: the heading has whole lines" flame_heading
+check "flame graph: labels" flame_labels
+check "flame graph: long names in the tables" flame_names
+check "flame graph: incomplete stacks" flame_completeness
+check "flame graph: colours" flame_colours
+check "flame graph: the keyboard" flame_keyboard
+check "flame graph: two million samples" flame_large
+check "flame graph: of a comparison" flame_diff
+check "flame graph: options of a comparison, and how the file is written" flame_diff_options

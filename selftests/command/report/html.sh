@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# Tests of profil report --html: browser.py opens the page in chromium, and uses it. "run" reads
-# this file, and has the functions that it uses.
+# Tests of profil report --html: browser.py opens the page in chromium, and uses it.
 
 # browse DATA [OPTION...] <CODE: writes the page of a recording, and runs Python code in it.
 browse() {
@@ -597,21 +596,19 @@ html_options() {
 		cmp - '$tmp/page'"
 }
 
-test_html() {
-	check "html: a recording is written" html_data
-	check "html: the policy has the hashes of the script and the style" html_policy
-	check "html: options, and how the file is written" html_options
-	if ! "$root/selftests/need" chromium >/dev/null 2>&1; then
-		skip "html: a browser" "chromium cannot be installed"
-		return
-	fi
-	start_browser
-	check "html: the summary and the table, its order and filter" html_table
-	check "html: the timeline, and intervals with the numbers of --from and --to" html_timeline
-	check "html: addresses and lines" html_code
-	check "html: the flame graph" html_flame
-	check "html: a flame graph of many processes" html_flame_processes
-	check "html: hostile names" html_hostile
-	check "html: an empty recording" html_empty
-	check "html: many rows, threads and ticks" html_limits
-}
+check "html: a recording is written" html_data
+check "html: the policy has the hashes of the script and the style" html_policy
+check "html: options, and how the file is written" html_options
+if ! "$root/selftests/need" chromium >/dev/null 2>&1; then
+	skip "html: a browser" "chromium cannot be installed"
+	return
+fi
+start_browser
+check "html: the summary and the table, its order and filter" html_table
+check "html: the timeline, and intervals with the numbers of --from and --to" html_timeline
+check "html: addresses and lines" html_code
+check "html: the flame graph" html_flame
+check "html: a flame graph of many processes" html_flame_processes
+check "html: hostile names" html_hostile
+check "html: an empty recording" html_empty
+check "html: many rows, threads and ticks" html_limits

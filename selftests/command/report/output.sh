@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Tests of the contents and the layout of reports: widths, weights, warnings, filters, CSV, the
-# terminal. "run" reads this file, and has the functions that it uses.
+# terminal.
 
 # named_samples FILE <NAMES: prints a function of the file and samples for each name. Each function
 # has fewer samples than the one before it.
@@ -364,17 +364,15 @@ end" on_terminal 80 "export TERM=dumb PAGER='sleep 1; tail -n 1 | sed s/^/paged:
 		grep alpha | sed 's/\^\[m\$//'"
 }
 
-test_output() {
-	check "long names and narrow terminals" widths
-	check "long names that look the same" twins
-	check "long lines before the table" long_lines
-	check "weighted ticks, exec, exit and programs that were not followed" weights
-	check "warnings of lost and missed ticks" losses
-	check "a process that used no CPU time" attached
-	check "a recording of the machine" machine
-	check "processes that outlive the command" left
-	check "the summary of profil record" summaries
-	check "filters" filters
-	check "comma-separated values" csv
-	check "colours and the pager of a terminal" terminal
-}
+check "long names and narrow terminals" widths
+check "long names that look the same" twins
+check "long lines before the table" long_lines
+check "weighted ticks, exec, exit and programs that were not followed" weights
+check "warnings of lost and missed ticks" losses
+check "a process that used no CPU time" attached
+check "a recording of the machine" machine
+check "processes that outlive the command" left
+check "the summary of profil record" summaries
+check "filters" filters
+check "comma-separated values" csv
+check "colours and the pager of a terminal" terminal

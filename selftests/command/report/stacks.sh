@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# Tests of call chains. "run" reads this file, and has the functions that it uses.
+# Tests of call chains.
 
 # A program whose unwind table is known. Comments are the offsets in a function.
 stacks_program() {
@@ -497,27 +497,25 @@ stacks_mappings() {
 	[ "$used" -le 80 ] || { echo "The recorder used $used MiB"; return 1; }
 }
 
-test_stacks() {
-	if [ "$(uname -m)" != x86_64 ]; then
-		skip "call chains" "the program for them is one of x86"
-		return
-	fi
-	check "stacks: a program is assembled, and a recording is written" \
-		eval "stacks_program && stacks_recording"
-	check "stacks: folded chains" stacks_folded
-	check "stacks: inclusive shares, in which recursion counts once" stacks_children
-	check "stacks: trees of callers and callees" stacks_trees
-	check "stacks: the heading says which callers are missing" stacks_heading
-	check "stacks: the caller of a function without a frame" stacks_repair
-	check "stacks: the caller of a function is lost" stacks_lost
-	check "stacks: the outermost function that was found has a caller" stacks_cut_off
-	check "stacks: functions of Go" stacks_go
-	check "stacks: inlined callers" stacks_inlined
-	check "stacks: what the kernel did" stacks_kernel
-	check "stacks: options that exclude each other" stacks_options
-	check "stacks: a damaged stack" stacks_damaged
-	check "stacks: a file of version 2" stacks_older_version
-	check "stacks: ticks before the table, as the recorder counts them" stacks_early
-	check "stacks: more than the recorder keeps" stacks_forgotten
-	check "stacks: more mappings than the recorder keeps" stacks_mappings
-}
+if [ "$(uname -m)" != x86_64 ]; then
+	skip "call chains" "the program for them is one of x86"
+	return
+fi
+check "stacks: a program is assembled, and a recording is written" \
+	eval "stacks_program && stacks_recording"
+check "stacks: folded chains" stacks_folded
+check "stacks: inclusive shares, in which recursion counts once" stacks_children
+check "stacks: trees of callers and callees" stacks_trees
+check "stacks: the heading says which callers are missing" stacks_heading
+check "stacks: the caller of a function without a frame" stacks_repair
+check "stacks: the caller of a function is lost" stacks_lost
+check "stacks: the outermost function that was found has a caller" stacks_cut_off
+check "stacks: functions of Go" stacks_go
+check "stacks: inlined callers" stacks_inlined
+check "stacks: what the kernel did" stacks_kernel
+check "stacks: options that exclude each other" stacks_options
+check "stacks: a damaged stack" stacks_damaged
+check "stacks: a file of version 2" stacks_older_version
+check "stacks: ticks before the table, as the recorder counts them" stacks_early
+check "stacks: more than the recorder keeps" stacks_forgotten
+check "stacks: more mappings than the recorder keeps" stacks_mappings

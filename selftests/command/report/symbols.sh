@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Tests of the names of functions: files that must not be opened, files that change, large files of
-# JIT compilers. "run" reads this file, and has the functions that it uses.
+# JIT compilers.
 
 # link_to NAME: makes $tmp/links/prog, a program without names. It links to NAME as its debug file.
 link_to() {
@@ -727,38 +727,36 @@ _start" rows lines -s symbol --inline &&
 	done
 }
 
-test_symbols() {
-	check "links to debug files" debug_links
-	check "links to a FIFO, a device and a directory" special_files
-	check "a program that is written during the report" rebuilt
-	check "names of programs that are gone or have changed" kept_names
-	check "names of a program that was deleted before its first tick" deleted_before
-	check "names of a program that was stripped later" stripped_later
-	check "other files with the same path" other_files
-	check "many processes with generated code" many_processes
-	check "names of processes in exec" names_in_exec
-	check "a task that was reaped before its last tick" reaped_before_last_tick
-	check "reasons for unknown memory" unknown_memory
-	check "names of system calls" system_call_names
-	check "many samples" many_samples
-	check "a large note in a sparse file" large_note
-	check "demangled names of D and Ada, and long ones" mangled_names
-	check "debug information with loops" looping_lines
-	check "debug information with many ranges" many_ranges
-	check "binaries in another directory" other_root
-	check "source lines and inlined functions" source_lines
-	if "$root/selftests/need" debuginfod libdebuginfod1 >/dev/null 2>&1; then
-		check "files from a debuginfod server" downloads
-	else
-		skip "files from a debuginfod server" "debuginfod cannot be installed"
-	fi
-	check "functions in perf-PID.map" maps_of_processes
-	check "files that are not of the process" maps_of_others
-	check "functions in perf-PID.map from before the clock was set" maps_before_clock
-	check "functions in perf-PID.map of ancestors" maps_of_ancestors
-	check "functions in perf-PID.map of processes that have ended" maps_of_the_ended
-	check "functions in perf-PID.map of a container" maps_in_namespaces
-	check "functions in jit-PID.dump" dumps
-	check "large files of JIT compilers" large_maps
-	check "files of JIT compilers with many functions at a place" slow_maps
-}
+check "links to debug files" debug_links
+check "links to a FIFO, a device and a directory" special_files
+check "a program that is written during the report" rebuilt
+check "names of programs that are gone or have changed" kept_names
+check "names of a program that was deleted before its first tick" deleted_before
+check "names of a program that was stripped later" stripped_later
+check "other files with the same path" other_files
+check "many processes with generated code" many_processes
+check "names of processes in exec" names_in_exec
+check "a task that was reaped before its last tick" reaped_before_last_tick
+check "reasons for unknown memory" unknown_memory
+check "names of system calls" system_call_names
+check "many samples" many_samples
+check "a large note in a sparse file" large_note
+check "demangled names of D and Ada, and long ones" mangled_names
+check "debug information with loops" looping_lines
+check "debug information with many ranges" many_ranges
+check "binaries in another directory" other_root
+check "source lines and inlined functions" source_lines
+if "$root/selftests/need" debuginfod libdebuginfod1 >/dev/null 2>&1; then
+	check "files from a debuginfod server" downloads
+else
+	skip "files from a debuginfod server" "debuginfod cannot be installed"
+fi
+check "functions in perf-PID.map" maps_of_processes
+check "files that are not of the process" maps_of_others
+check "functions in perf-PID.map from before the clock was set" maps_before_clock
+check "functions in perf-PID.map of ancestors" maps_of_ancestors
+check "functions in perf-PID.map of processes that have ended" maps_of_the_ended
+check "functions in perf-PID.map of a container" maps_in_namespaces
+check "functions in jit-PID.dump" dumps
+check "large files of JIT compilers" large_maps
+check "files of JIT compilers with many functions at a place" slow_maps

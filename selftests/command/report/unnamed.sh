@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Tests of code without symbols: functions that have only an entry in the unwind table, and stubs of
-# linkage tables. "run" reads this file, and has the functions that it uses.
+# linkage tables.
 
 # A program of three functions, and what strip leaves of it: two of them have no symbol. Code that no
 # compiler made has no entry in the unwind table. The table can be .debug_frame, compressed.
@@ -208,17 +208,15 @@ $want" eval "rows foreign -s offset,symbol | LC_ALL=C sort | sed 's/.*  //'" && 
 	done
 }
 
-test_unnamed() {
-	check "functions without symbols" function_ranges
-	check "names of functions without symbols" range_names
-	check "functions without symbols in chains" range_chains
-	check "functions without symbols in the recording" recorded_ranges
-	check "stubs of linkage tables" stubs
-	check "stubs with branch tracking and lazy binding" lazy_stubs
-	check "stubs of a library for its own functions" own_stubs
-	if "$root/selftests/need" clang lld llvm >/dev/null 2>&1; then
-		check "stubs of other machines and linkers" foreign_stubs
-	else
-		skip "stubs of other machines and linkers" "clang cannot be installed"
-	fi
-}
+check "functions without symbols" function_ranges
+check "names of functions without symbols" range_names
+check "functions without symbols in chains" range_chains
+check "functions without symbols in the recording" recorded_ranges
+check "stubs of linkage tables" stubs
+check "stubs with branch tracking and lazy binding" lazy_stubs
+check "stubs of a library for its own functions" own_stubs
+if "$root/selftests/need" clang lld llvm >/dev/null 2>&1; then
+	check "stubs of other machines and linkers" foreign_stubs
+else
+	skip "stubs of other machines and linkers" "clang cannot be installed"
+fi

@@ -105,23 +105,24 @@ def main():
         sys.exit("rows next to each other have the same rule")
     segments, stubs = read_segments(), read_stubs()
 
+    def offset_of(address):
+        return next((address - start + offset for start, size, offset in segments
+                     if start <= address < start + size), None)
+
     def found(address):
-        for start, size, offset in segments:
-            if start <= address < start + size:
-                i = bisect.bisect_right(offsets, address - start + offset)
-                return rules[i - 1] if i else ("none", 0, 0)
-        return None
+        offset = offset_of(address)
+        if offset is None:
+            return None
+        i = bisect.bisect_right(offsets, offset)
+        return rules[i - 1] if i else ("none", 0, 0)
 
     with open(sys.argv[1], "rb") as file:
         code = file.read()
 
     def is_clone3(address, child):
-        for start, size, offset in segments:
-            if start <= address < start + size:
-                bias = offset - start
-                return (code[address + bias:address + bias + 2] == b"\x0f\x05" and
-                        b"\x4c\x89\xc7\xff\xd2" in code[child + bias:child + bias + 11])
-        return False
+        call, start = offset_of(address), offset_of(child)
+        return (None not in (call, start) and code[call:call + 2] == b"\x0f\x05" and
+                b"\x4c\x89\xc7\xff\xd2" in code[start:start + 11])
 
     failed = 0
     numbers = {}
