@@ -7,10 +7,8 @@
  */
 #include "kselftest_harness.h"
 
-#include <grp.h>
 #include <linux/capability.h>
 #include <sys/ioctl.h>
-#include <termios.h>
 
 #include <linux/profil.h>
 
@@ -717,7 +715,7 @@ RECORD_TEST(notices_that_another_file_is_mapped)
 {
 	u64 a, b;
 
-	RECORD(work, "swap", "first", "second", "2", "3000");
+	RECORD(work, "swap", "first", "second", "2", MS("1000"));
 	a = in_file("first");
 	b = in_file("second");
 	EXPECT_LT(sum.user * 3 / 4, a + b);

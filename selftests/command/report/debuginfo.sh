@@ -38,7 +38,7 @@ debugdata_lost() {
 	printf 'damaged' >"$tmp/data" &&
 	objcopy --update-section .gnu_debugdata="$tmp/data" "$tmp/mini.so" &&
 	same "$note" eval "head_of mini | grep -A 1 note" && same "$inner" eval "rows mini -s symbol | head -n 1" &&
-	head -c 400M /dev/zero | xz -0 >"$tmp/data" &&
+	head -c 300M /dev/zero | xz -0 >"$tmp/data" &&
 	objcopy --update-section .gnu_debugdata="$tmp/data" "$tmp/mini.so" || return
 	"$tmp/plain" report -i "$tmp/mini.data" >"$tmp/got" && grep -q "could not be read\|cannot be read" "$tmp/got"
 }

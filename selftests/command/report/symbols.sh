@@ -679,7 +679,7 @@ slow_maps() {
 	done >"$tmp/slow"
 	# These functions contain no place, and all.
 	for line in '0 1 f' '0 ffffffffffff f'; do
-		yes "$line" | head -c 50M >"/tmp/perf-$pid.map"
+		yes "$line" | head -c 30M >"/tmp/perf-$pid.map"
 		timeout 60 "$tmp/replay.plain" "$tmp/slow.data" <"$tmp/slow" &&
 		same "[no symbol]" eval "jit_names slow | uniq" || fine=false
 	done
