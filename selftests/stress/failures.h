@@ -5,9 +5,10 @@
 #ifndef _SELFTESTS_FAILURES_H
 #define _SELFTESTS_FAILURES_H
 
+#include "device.h"
+
 #include <stdarg.h>
 #include <stdatomic.h>
-#include <stdio.h>
 
 /* In memory that all processes share. */
 struct failures {
@@ -26,6 +27,24 @@ failures_note(struct failures *f, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(f->first[n], sizeof(f->first[n]), format, args);
 	va_end(args);
+}
+
+/* Returns what is wrong in statistics, or NULL. */
+static inline const char *wrong_stats(const struct profil_stats *s)
+{
+	static __thread char text[256];
+
+	if (!accounted(s))
+		snprintf(text, sizeof(text),
+			 "%llu ticks = %llu + %llu = hit %llu, outside %llu, full %llu, lost %llu",
+			 s->ticks, s->user, s->system, s->hit, s->outside, s->saturated,
+			 s->dropped);
+	else if (s->state > PROFIL_STATE_ENDED || s->end > PROFIL_END_CREATOR ||
+		 (s->state == PROFIL_STATE_ENDED) == !s->end)
+		snprintf(text, sizeof(text), "state %u with end %u", s->state, s->end);
+	else
+		return NULL;
+	return text;
 }
 
 #define EXPECT_NO_FAILURES(f) do {							\

@@ -25,23 +25,20 @@
  */
 #include "kselftest_harness.h"
 
-#include <dirent.h>
-#include <grp.h>
 #include <linux/memfd.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
 #include <sys/auxv.h>
 #include <sys/uio.h>
 
+#include "crowd.h"
 #include "failures.h"
 #include "frames.h"
 #include "fuse.h"
 #include "ioctls.h"
 #include "kcov.h"
-#include "kernel.h"
 #include "loop.h"
 #include "pci.h"
-#include "slots.h"
 #include "swap_area.h"
 #include "unwind.h"
 #include "usage.h"
@@ -60,17 +57,10 @@ struct move {
 	int64_t moved;
 };
 
-#define SELF		"/proc/self/exe"
-
-/* Descriptors */
+/* Descriptors beside those of crowd.h */
 #define KCOV_FD		95	/* KCOV of a process's first thread */
-#define SHARED_FD	96
 #define DEVICE_FD	97	/* memory of a device */
 #define FILE_FD		98	/* the file on FUSE */
-#define SESSION_FD	100
-#define SESSIONS	4U
-#define FAULT_FD	140	/* the userfaultfd of each slot */
-#define LAST_FD		160
 
 #define SEATS		16U
 #define PIDS		32U
@@ -181,23 +171,6 @@ static u64 any_buffer(struct actor *a)
 {
 	return any_buffer_in(a, any_slot(a));
 }
-
-/* Returns a random row of @table. Its @rows rows have @size bytes, and begin with their weight. */
-static u32 any_row(struct actor *a, const void *table, u32 rows, size_t size)
-{
-#define WEIGHT(i)	(*(const u32 *)((const char *)table + (i) * size))
-	u32 total = 0, at, i;
-
-	for (i = 0; i < rows; i++)
-		total += WEIGHT(i);
-	at = any(a, total);
-	for (i = 0; at >= WEIGHT(i); i++)
-		at -= WEIGHT(i);
-	return i;
-#undef WEIGHT
-}
-
-#define ANY_ROW(a, table)	any_row(a, table, ARRAY_SIZE(table), sizeof(*(table)))
 
 /* Returns an address that cannot be written. */
 static u64 any_wild(struct actor *a)
@@ -649,9 +622,45 @@ static void build_unwind(struct actor *a, union argument *arg)
 	}
 }
 
-static void done_open(struct actor *a, const struct call *call, int result);
-static void done_attach(struct actor *a, const struct call *call, int result);
-static void done_stats(struct actor *a, const struct call *call, int result);
+/*
+ * What follows a call that succeeded
+ */
+
+static void done_open(struct actor *a, const struct call *call, int result)
+{
+	(void)call;
+	fcntl(result, F_SETFL, O_NONBLOCK);
+	/* Without a target, nearly all other calls would fail. */
+	if (one_in(a, 2))
+		descriptor_attach(result, any(a, 2), 0, NULL);
+	move_fd(result, any_session(a), O_CLOEXEC);
+}
+
+static void done_attach(struct actor *a, const struct call *call, int result)
+{
+	(void)result;
+	if (call->exact)
+		shared->spaces[any(a, PIDS)] = ((struct profil_attach *)call->place)->space;
+}
+
+static void check_stats(const char *call, const struct profil_stats *s)
+{
+	const char *wrong = wrong_stats(s);
+
+	shared->answers++;
+	shared->ticks += s->ticks;
+	shared->hits += s->hit;
+	if (wrong)
+		fail("%s: %s", call, wrong);
+}
+
+static void done_stats(struct actor *a, const struct call *call, int result)
+{
+	(void)a;
+	(void)result;
+	if (call->exact && call->arg.size >= sizeof(struct profil_stats))
+		check_stats("STATS", (struct profil_stats *)call->place);
+}
 
 #define OUT_OF(type, member)	(1U << offsetof(struct type, member) / 8)
 
@@ -659,153 +668,63 @@ static const struct command {
 	u32 weight;
 	const char *name;
 	u32 cmd;
+	u32 size;		/* size of the argument */
 	bool session;		/* on the descriptor of a session */
 	bool result;		/* the kernel writes the argument back */
-	u32 size;		/* size of the argument */
 	void (*build)(struct actor *a, union argument *arg);		/* or NULL */
 	void (*done)(struct actor *a, const struct call *call, int result);	/* or NULL */
 	u32 out;		/* bit i: the argument's i-th u64 is an address for output */
 	int errors[7];		/* in addition to those of all commands */
 } commands[] = {
-	{
-		.weight = 3,
-		IOCTL(QUERY, query),
-		.result = true,
-	}, {
-		.weight = 12,
-		IOCTL(START, start),
-		.build = build_start,
-		.errors = { ENOMEM, EPERM, EBUSY },
-	}, {
-		.weight = 8,
-		IOCTL(STOP, stop),
-		.build = build_stop,
-		.out = OUT_OF(profil_stop, stats),
-	}, {
-		.weight = 12,
-		IOCTL(STATS, stats),
-		.result = true,
-		.build = build_stats,
-		.done = done_stats,
-	}, {
-		.weight = 4,
-		IOCTL(OPEN, open),
-		.build = build_open,
-		.done = done_open,
-		.errors = { ENOMEM, EPERM, EMFILE, ENFILE },
-	}, {
-		.weight = 8,
-		IOCTL(DESCRIBE, describe),
-		.result = true,
-		.build = build_describe,
-		.out = OUT_OF(profil_describe, ranges) | OUT_OF(profil_describe, stats),
-		.errors = { ENOMEM, EPERM, ESRCH, ENODEV },
-	}, {
-		.weight = 10,
-		IOCTL(ATTACH, attach),
-		.session = true,
-		.result = true,
-		.build = build_attach,
-		.done = done_attach,
-		.errors = { ENOMEM, EPERM, EBUSY, ESRCH, ENODEV },
-	}, {
-		.weight = 14,
-		IOCTL(ADD, add),
-		.session = true,
-		.build = build_add,
-		.errors = { ENOMEM, EPERM, ESRCH, ENODEV },
-	}, {
-		.weight = 8,
-		IOCTL(REMOVE, remove),
-		.session = true,
-		.result = true,
-		.build = build_remove,
-		.errors = { ENOMEM, EPERM, ESRCH, ENODEV },
-	}, {
-		.weight = 10,
-		IOCTL(ENABLE, enable),
-		.session = true,
-		.errors = { ENOMEM, EBUSY, ENODEV },
-	}, {
-		.weight = 8,
-		IOCTL(DISABLE, disable),
-		.session = true,
-		.build = build_disable,
-		.out = OUT_OF(profil_disable, stats),
-		.errors = { ENODEV },
-	}, {
-		.weight = 10,
-		IOCTL(SNAPSHOT, snapshot),
-		.session = true,
-		.build = build_snapshot,
-		.out = OUT_OF(profil_snapshot, stats),
-		.errors = { ENOMEM, EPERM, ENODEV },
-	}, {
-		.weight = 10,
-		IOCTL(UNWIND, unwind),
-		.session = true,
-		.build = build_unwind,
-		.errors = { ENOMEM, EPERM, EBADF, EEXIST, ENOSPC, ENODEV, ENOENT },
-	}, {
-		.weight = 10,
-		.name = "STATS of a descriptor",
-		.cmd = PROFIL_IOC_STATS,
-		.session = true,
-		.result = true,
-		.size = sizeof(struct profil_stats),
-		.errors = { ENODEV },
-	},
+	{ .weight = 3, IOCTL(QUERY, query), .result = true },
+	{ .weight = 12, IOCTL(START, start), .build = build_start,
+	  .errors = { ENOMEM, EPERM, EBUSY } },
+	{ .weight = 8, IOCTL(STOP, stop), .build = build_stop, .out = OUT_OF(profil_stop, stats) },
+	{ .weight = 12, IOCTL(STATS, stats), .result = true, .build = build_stats,
+	  .done = done_stats },
+	{ .weight = 4, IOCTL(OPEN, open), .build = build_open, .done = done_open,
+	  .errors = { ENOMEM, EPERM, EMFILE, ENFILE } },
+	{ .weight = 8, IOCTL(DESCRIBE, describe), .result = true, .build = build_describe,
+	  .out = OUT_OF(profil_describe, ranges) | OUT_OF(profil_describe, stats),
+	  .errors = { ENOMEM, EPERM, ESRCH, ENODEV } },
+	{ .weight = 10, IOCTL(ATTACH, attach), .session = true, .result = true,
+	  .build = build_attach, .done = done_attach,
+	  .errors = { ENOMEM, EPERM, EBUSY, ESRCH, ENODEV } },
+	{ .weight = 14, IOCTL(ADD, add), .session = true, .build = build_add,
+	  .errors = { ENOMEM, EPERM, ESRCH, ENODEV } },
+	{ .weight = 8, IOCTL(REMOVE, remove), .session = true, .result = true,
+	  .build = build_remove, .errors = { ENOMEM, EPERM, ESRCH, ENODEV } },
+	{ .weight = 10, IOCTL(ENABLE, enable), .session = true,
+	  .errors = { ENOMEM, EBUSY, ENODEV } },
+	{ .weight = 8, IOCTL(DISABLE, disable), .session = true, .build = build_disable,
+	  .out = OUT_OF(profil_disable, stats), .errors = { ENODEV } },
+	{ .weight = 10, IOCTL(SNAPSHOT, snapshot), .session = true, .build = build_snapshot,
+	  .out = OUT_OF(profil_snapshot, stats), .errors = { ENOMEM, EPERM, ENODEV } },
+	{ .weight = 10, IOCTL(UNWIND, unwind), .session = true, .build = build_unwind,
+	  .errors = { ENOMEM, EPERM, EBADF, EEXIST, ENOSPC, ENODEV, ENOENT } },
+	{ .weight = 10, .name = "STATS of a descriptor", .cmd = PROFIL_IOC_STATS,
+	  .size = sizeof(struct profil_stats), .session = true, .result = true,
+	  .errors = { ENODEV } },
 };
 
 #define UNKNOWN	ARRAY_SIZE(commands)	/* in outcomes: no such command on that descriptor */
 
-static void check_error(unsigned int which, bool session, int err)
+/* Returns true if the uapi header documents the error, or if @err is 0. */
+static bool is_documented(unsigned int which, bool session, int err)
 {
-	const struct command *c = &commands[which];
-	unsigned int i;
+	static const int of_all[] = { 0, E2BIG, EOPNOTSUPP, EINVAL, EFAULT };
+	bool found = false;
 
-	switch (err) {
-	case 0:
-	case E2BIG:
-	case EOPNOTSUPP:
-	case EINVAL:
-	case EFAULT:
-		if (which < UNKNOWN)
-			return;
-		break;
-	case ENOTTY:
-		if (which == UNKNOWN)
-			return;
-		break;
-	case EBADF:
-		/* Another thread replaces the descriptor, or there is none yet. */
-		if (session)
-			return;
-		break;
-	default:
-		for (i = 0; which < UNKNOWN && i < ARRAY_SIZE(c->errors); i++)
-			if (c->errors[i] == err)
-				return;
-	}
-	fail("%s: errno %d", which < UNKNOWN ? c->name : "no command", err);
-}
-
-static void check_stats(const char *call, const struct profil_stats *s)
-{
-	bool ended = s->state == PROFIL_STATE_ENDED;
-
-	shared->answers++;
-	shared->ticks += s->ticks;
-	shared->hits += s->hit;
-	if (!accounted(s))
-		fail("%s: %llu ticks = %llu + %llu = hit %llu, outside %llu, full %llu, lost %llu",
-		     call, (unsigned long long)s->ticks, (unsigned long long)s->user,
-		     (unsigned long long)s->system, (unsigned long long)s->hit,
-		     (unsigned long long)s->outside, (unsigned long long)s->saturated,
-		     (unsigned long long)s->dropped);
-	if (s->state > PROFIL_STATE_ENDED || s->end > PROFIL_END_CREATOR ||
-	    ended == !s->end)
-		fail("%s: state %u with end %u", call, s->state, s->end);
+	/* Another thread replaces the descriptor, or there is none yet. */
+	if (err == EBADF && session)
+		return true;
+	if (which == UNKNOWN)
+		return err == ENOTTY;
+	for (unsigned int i = 0; i < ARRAY_SIZE(of_all); i++)
+		found |= of_all[i] == err;
+	for (unsigned int i = 0; i < ARRAY_SIZE(commands[which].errors); i++)
+		found |= commands[which].errors[i] == err;
+	return found;
 }
 
 /* Checks that among the @n bytes at @is, only the @may bytes from @head on differ from @was. */
@@ -819,21 +738,6 @@ static void check_around(const char *call, const char *was, const char *is, u32 
 			fail("%s: wrote byte %d of %u", call, (int)(i - head), may);
 			return;
 		}
-}
-
-static int any_session(struct actor *a)
-{
-	return SESSION_FD + any(a, SESSIONS);
-}
-
-/* Moves descriptor @fd to the number @to. */
-static int move_fd(int fd, int to)
-{
-	if (fd < 0)
-		return -errno;
-	dup3(fd, to, O_CLOEXEC);
-	close(fd);
-	return 0;
 }
 
 static u32 any_size(struct actor *a, u32 known)
@@ -867,12 +771,6 @@ static unsigned int command_of(u32 cmd, bool session)
  * Changes that make an argument wrong
  */
 
-static void leave_alone(struct actor *a, struct call *call)
-{
-	(void)a;
-	(void)call;
-}
-
 static void change_size(struct actor *a, struct call *call)
 {
 	call->arg.size = any_size(a, call->command->size);
@@ -896,7 +794,7 @@ static const struct {
 	u32 weight;
 	void (*change)(struct actor *a, struct call *call);
 } changes[] = {
-	{ 70, leave_alone },
+	{ 70, NULL },
 	{ 10, change_size },
 	{ 16, change_words },
 	{ 4, make_nonsense },
@@ -954,7 +852,8 @@ static struct call any_call(struct actor *a)
 	if (command->build)
 		command->build(a, &call.arg);
 	call.arg.size = command->size;
-	changes[change].change(a, &call);
+	if (changes[change].change)
+		changes[change].change(a, &call);
 	make_harmless(a, &call);
 	change_command(a, &call);
 	call.filled = call.command->size;
@@ -1086,31 +985,6 @@ static void place(struct actor *a, struct call *call)
  * Checks after the call
  */
 
-static void done_open(struct actor *a, const struct call *call, int result)
-{
-	(void)call;
-	fcntl(result, F_SETFL, O_NONBLOCK);
-	/* Without a target, nearly all other calls would fail. */
-	if (one_in(a, 2))
-		descriptor_attach(result, any(a, 2), 0, NULL);
-	move_fd(result, any_session(a));
-}
-
-static void done_attach(struct actor *a, const struct call *call, int result)
-{
-	(void)result;
-	if (call->exact)
-		shared->spaces[any(a, PIDS)] = ((struct profil_attach *)call->place)->space;
-}
-
-static void done_stats(struct actor *a, const struct call *call, int result)
-{
-	(void)a;
-	(void)result;
-	if (call->exact && call->arg.size >= sizeof(struct profil_stats))
-		check_stats(call->command->name, (struct profil_stats *)call->place);
-}
-
 static void check_argument(const struct call *call, int err)
 {
 	const struct command *c = call->command;
@@ -1144,7 +1018,8 @@ static int call(struct actor *a)
 	err = result < 0 ? errno : 0;
 
 	shared->outcomes[call.which][err < 136 ? err : 0]++;
-	check_error(call.which, call.session, err);
+	if (!is_documented(call.which, call.session, err))
+		fail("%s: errno %d", call.which < UNKNOWN ? call.command->name : "no command", err);
 	if (!err && call.which < UNKNOWN && call.command->done)
 		call.command->done(a, &call, result);
 	if (call.exact)
@@ -1184,50 +1059,6 @@ static int act_calls(struct actor *a)
  * Memory
  */
 
-static int open_sized(int fd)
-{
-	if (fd >= 0 && ftruncate(fd, SLOT_SIZE)) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
-static int open_memfd(void)
-{
-	return open_sized(memfd_create("fuzz", MFD_CLOEXEC));
-}
-
-static int open_hugetlb(void)
-{
-	return open_sized(memfd_create("fuzz", MFD_CLOEXEC | MFD_HUGETLB));
-}
-
-static int open_secret(void)
-{
-	return open_sized(syscall(SYS_memfd_secret, 0));
-}
-
-static int open_self(void)
-{
-	return open(SELF, O_RDONLY | O_CLOEXEC);
-}
-
-static int open_zero(void)
-{
-	return open("/dev/zero", O_RDWR | O_CLOEXEC);
-}
-
-static int open_device(void)
-{
-	return fcntl(DEVICE_FD, F_DUPFD_CLOEXEC, 0);
-}
-
-static int open_fuse(void)
-{
-	return fcntl(FILE_FD, F_DUPFD_CLOEXEC, 0);
-}
-
 #define NO_FILE		(MAP_PRIVATE | MAP_ANONYMOUS)
 #define READ_WRITE	(PROT_READ | PROT_WRITE)
 
@@ -1235,36 +1066,70 @@ static const struct {
 	const char *name;
 	int flags;
 	int prot;
-	int (*open)(void);	/* or NULL */
 } kinds[KINDS] = {
-	[ANONYMOUS] = { "anonymous", NO_FILE, READ_WRITE, NULL },
-	[HUGE] = { "THP", NO_FILE, READ_WRITE, NULL },
-	[SHARED] = { "shmem", MAP_SHARED | MAP_ANONYMOUS, READ_WRITE, NULL },
-	[MEMFD] = { "memfd", MAP_SHARED, READ_WRITE, open_memfd },
-	[MEMFD_PRIVATE] = { "private memfd", MAP_PRIVATE, READ_WRITE, open_memfd },
-	[HUGETLB] = { "hugetlb", NO_FILE | MAP_HUGETLB, READ_WRITE, NULL },
-	[HUGETLB_SHARED] = { "shared hugetlb", MAP_SHARED, READ_WRITE, open_hugetlb },
-	[FILE_PRIVATE] = { "private file", MAP_PRIVATE, READ_WRITE, open_self },
-	[ZERO] = { "/dev/zero", MAP_PRIVATE, READ_WRITE, open_zero },
-	[STACK] = { "stack", NO_FILE | MAP_GROWSDOWN | MAP_STACK, READ_WRITE, NULL },
-	[DEVICE] = { "device", MAP_SHARED, READ_WRITE, open_device },
-	[FUSE_PRIVATE] = { "private FUSE", MAP_PRIVATE, READ_WRITE, open_fuse },
-	[FUSE_SHARED] = { "shared FUSE", MAP_SHARED, READ_WRITE, open_fuse },
-	[SECRET] = { "memfd_secret", MAP_SHARED, READ_WRITE, open_secret },
-	[READ_ONLY] = { "read-only", NO_FILE, PROT_READ, NULL },
-	[NO_ACCESS] = { "no access", NO_FILE, PROT_NONE, NULL },
+	[ANONYMOUS] = { "anonymous", NO_FILE, READ_WRITE },
+	[HUGE] = { "THP", NO_FILE, READ_WRITE },
+	[SHARED] = { "shmem", MAP_SHARED | MAP_ANONYMOUS, READ_WRITE },
+	[MEMFD] = { "memfd", MAP_SHARED, READ_WRITE },
+	[MEMFD_PRIVATE] = { "private memfd", MAP_PRIVATE, READ_WRITE },
+	[HUGETLB] = { "hugetlb", NO_FILE | MAP_HUGETLB, READ_WRITE },
+	[HUGETLB_SHARED] = { "shared hugetlb", MAP_SHARED, READ_WRITE },
+	[FILE_PRIVATE] = { "private file", MAP_PRIVATE, READ_WRITE },
+	[ZERO] = { "/dev/zero", MAP_PRIVATE, READ_WRITE },
+	[STACK] = { "stack", NO_FILE | MAP_GROWSDOWN | MAP_STACK, READ_WRITE },
+	[DEVICE] = { "device", MAP_SHARED, READ_WRITE },
+	[FUSE_PRIVATE] = { "private FUSE", MAP_PRIVATE, READ_WRITE },
+	[FUSE_SHARED] = { "shared FUSE", MAP_SHARED, READ_WRITE },
+	[SECRET] = { "memfd_secret", MAP_SHARED, READ_WRITE },
+	[READ_ONLY] = { "read-only", NO_FILE, PROT_READ },
+	[NO_ACCESS] = { "no access", NO_FILE, PROT_NONE },
 };
+
+/* Opens the file of memory of this kind. Returns -1 if it has none, or it cannot be opened. */
+static int open_kind(enum kind kind)
+{
+	int fd = -1;
+
+	switch (kind) {
+	case MEMFD:
+	case MEMFD_PRIVATE:
+		fd = memfd_create("fuzz", MFD_CLOEXEC);
+		break;
+	case HUGETLB_SHARED:
+		fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_HUGETLB);
+		break;
+	case SECRET:
+		fd = syscall(SYS_memfd_secret, 0);
+		break;
+	case FILE_PRIVATE:
+		return open(SELF, O_RDONLY | O_CLOEXEC);
+	case ZERO:
+		return open("/dev/zero", O_RDWR | O_CLOEXEC);
+	case DEVICE:
+		return fcntl(DEVICE_FD, F_DUPFD_CLOEXEC, 0);
+	case FUSE_PRIVATE:
+	case FUSE_SHARED:
+		return fcntl(FILE_FD, F_DUPFD_CLOEXEC, 0);
+	default:
+		break;
+	}
+	if (fd >= 0 && ftruncate(fd, SLOT_SIZE)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
 
 /* Returns 0 or a negative errno. */
 static int map_kind(enum kind kind, unsigned int slot)
 {
-	int fd = kinds[kind].open ? kinds[kind].open() : -1, err = 0;
+	int fd = open_kind(kind), err = 0;
 
-	if ((fd < 0 && kinds[kind].open) ||
+	if ((fd < 0 && !(kinds[kind].flags & MAP_ANONYMOUS)) ||
 	    mmap(SLOT(slot), kind == DEVICE ? PAGE : SLOT_SIZE, kinds[kind].prot,
 		 kinds[kind].flags | MAP_FIXED, fd, 0) == MAP_FAILED)
 		err = -errno;
-	move_fd(fd, SLOT_FD + slot);
+	move_fd(fd, SLOT_FD + slot, O_CLOEXEC);
 	return err;
 }
 
@@ -1316,7 +1181,7 @@ static int userfault(unsigned int i, u64 mode)
 			madvise(SLOT(i), SLOT_SIZE, MADV_DONTFORK);
 		ioctl(fd, UFFDIO_WRITEPROTECT, &wp);
 	}
-	return move_fd(fd, FAULT_FD + i);
+	return move_fd(fd, FAULT_FD + i, O_CLOEXEC);
 }
 
 static int act_userfault(struct actor *a)
@@ -1466,16 +1331,12 @@ static int act_thread(struct actor *a)
 	return actor_thread(a, thread);
 }
 
-/* Call it in the first thread of a process, and again after exec. Returns 0 or a negative errno. */
+/* Call it in the first thread of a process. Returns 0 or a negative errno. */
 static int kcov_move_fd(void)
 {
 	int fd = kcov_open();
 
-	if (fd < 0)
-		return fd;
-	dup2(fd, KCOV_FD);
-	close(fd);
-	return 0;
+	return fd < 0 ? fd : move_fd(fd, KCOV_FD, 0);
 }
 
 static pid_t kids[KIDS];
@@ -1516,7 +1377,7 @@ static int exec_self(struct actor *a)
 	char *const argv[] = { "fuzz", "--seat", at, seed, NULL };
 
 	snprintf(at, sizeof(at), "%u", seat);
-	snprintf(seed, sizeof(seed), "%llu", (unsigned long long)another(a, 0).random);
+	snprintf(seed, sizeof(seed), "%lu", another(a, 0).random);
 	execv(SELF, argv);
 	return -errno;
 }
@@ -1563,11 +1424,6 @@ static int act_run(struct actor *a)
 	return 0;
 }
 
-static int act_close(struct actor *a)
-{
-	return close(any_session(a));
-}
-
 static int act_read(struct actor *a)
 {
 	/* A thread that waits in read() would not end. */
@@ -1583,19 +1439,6 @@ static int act_poll(struct actor *a)
 	struct pollfd p = { .fd = any_session(a), .events = POLLIN };
 
 	return poll(&p, 1, any(a, 2)) < 0;
-}
-
-static int act_limit(struct actor *a)
-{
-	const rlim_t limits[] = { 0, PAGE, 64 * PAGE, 8 << 20, 8 << 20 };
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_MEMLOCK, &limit))
-		return -errno;
-	limit.rlim_cur = limits[any(a, ARRAY_SIZE(limits))];
-	if (limit.rlim_cur > limit.rlim_max)
-		limit.rlim_cur = limit.rlim_max;
-	return setrlimit(RLIMIT_MEMLOCK, &limit);
 }
 
 static const struct {
@@ -1647,7 +1490,7 @@ static u64 taken_sum(const struct profil_range *r)
 		u64 pc = counter((void *)r->buffer, r->width, i);
 
 		if (pc && (pc < r->start || pc >= r->end))
-			fail("quiet: pc %llx is not in the range", (unsigned long long)pc);
+			fail("quiet: pc %#lx is not in the range", pc);
 		sum += !!pc;
 	}
 	return sum;
@@ -1712,14 +1555,11 @@ static void check_quiet(const struct quiet *q, const struct profil_stats *s)
 
 	check_stats("quiet", s);
 	if (sum != s->hit || s->end)
-		fail("quiet: %llu hits, counted %llu, end %u (width %u, scale %u, flags %u)",
-		     (unsigned long long)s->hit, (unsigned long long)sum, s->end, r->width,
-		     r->scale, r->flags);
+		fail("quiet: %llu hits, counted %lu, end %u (width %u, scale %u, flags %u)",
+		     s->hit, sum, s->end, r->width, r->scale, r->flags);
 	for (u64 i = 0; i < QUIET_SIZE; i++)
 		if (quiet_area[i] != POISON && (i < begin || i >= end)) {
-			fail("quiet: wrote byte %llu, which is not in [%llu, %llu)",
-			     (unsigned long long)i, (unsigned long long)begin,
-			     (unsigned long long)end);
+			fail("quiet: wrote byte %lu, which is not in [%lu, %lu)", i, begin, end);
 			break;
 		}
 	shared->quiet++;
@@ -1780,7 +1620,7 @@ static void end_clean(struct actor *a)
 	session_stop(PROFIL_SCOPE_PROCESS, NULL);
 	session_stop(PROFIL_SCOPE_THREAD, NULL);
 	if (!await(watched(!pinned_bytes() || shared->stop)))
-		fail("at the end %llu bytes are locked", (unsigned long long)pinned_bytes());
+		fail("at the end %lu bytes are locked", pinned_bytes());
 	shared->clean++;
 }
 
@@ -1833,9 +1673,7 @@ static __attribute__((constructor)) void new_program(int argc, char **argv)
 		return;
 	seat = atoi(argv[2]) % SEATS;
 	a.random = strtoull(argv[3], NULL, 10) | 1;
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, SHARED_FD, 0);
-	if (shared == MAP_FAILED)
-		_exit(1);
+	shared = shared_map(sizeof(*shared));
 	live(&a);
 }
 
@@ -1854,7 +1692,6 @@ FIXTURE(fuzz) {
 	pid_t fuse;
 };
 
-#define KSM		"/sys/kernel/mm/ksm/run"
 #define EXPEDITED	"/sys/kernel/rcu_expedited"
 
 static void prepare_as_root(struct __test_metadata *_metadata, FIXTURE_DATA(fuzz) *self)
@@ -1862,7 +1699,7 @@ static void prepare_as_root(struct __test_metadata *_metadata, FIXTURE_DATA(fuzz
 	char path[64];
 	int err;
 
-	move_fd(pci_memory_open(), DEVICE_FD);
+	move_fd(pci_memory_open(), DEVICE_FD, O_CLOEXEC);
 	file_exchange(KSM, "1", self->ksm, sizeof(self->ksm));
 	file_exchange(HUGETLB_POOL, "8", self->pages, sizeof(self->pages));
 	/* Without this setting the processes mostly wait for grace periods. */
@@ -1880,7 +1717,7 @@ static void prepare_as_root(struct __test_metadata *_metadata, FIXTURE_DATA(fuzz
 		return;
 	}
 	snprintf(path, sizeof(path), "%s/" FUSE_FILE, self->dir);
-	move_fd(open(path, O_RDWR | O_CLOEXEC), FILE_FD);
+	move_fd(open(path, O_RDWR | O_CLOEXEC), FILE_FD, O_CLOEXEC);
 	/* The server runs as long as the file is open. */
 	umount2(self->dir, MNT_DETACH);
 	rmdir(self->dir);
@@ -1888,15 +1725,10 @@ static void prepare_as_root(struct __test_metadata *_metadata, FIXTURE_DATA(fuzz
 
 FIXTURE_SETUP(fuzz)
 {
-	int fd = memfd_create("fuzz", 0), err;
+	int err;
 
 	ASSERT_DEVICE();
-	ASSERT_EQ(0, ftruncate(fd, sizeof(*shared)));
-	ASSERT_EQ(SHARED_FD, dup2(fd, SHARED_FD));
-	close(fd);
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, SHARED_FD, 0);
-	ASSERT_NE(MAP_FAILED, (void *)shared);
-	ASSERT_EQ(0, prctl(PR_SET_CHILD_SUBREAPER, 1));
+	shared = shared_make(sizeof(*shared));
 	err = kcov_move_fd();
 	close(KCOV_FD);
 	if (err)
@@ -1909,7 +1741,7 @@ FIXTURE_SETUP(fuzz)
 	if (self->seats > SEATS)
 		self->seats = SEATS;
 	TH_LOG("PROFIL_FUZZ_SEED=%u PROFIL_FUZZ_CALLS=%llu PROFIL_FUZZ_SECONDS=%u, %u processes",
-	       self->seed, (unsigned long long)shared->most, self->seconds, self->seats);
+	       self->seed, shared->most, self->seconds, self->seats);
 	for (unsigned int i = 0; i < PIDS; i++)
 		shared->pids[i] = getpid();
 	if (is_root)
@@ -1949,43 +1781,10 @@ static pid_t sit_down(FIXTURE_DATA(fuzz) *self, u32 at)
 	setpgid(0, 0);
 	seat = at;
 	kcov_move_fd();
-	if (is_root && at % 2 &&
-	    (setgroups(0, NULL) || setresgid(1000, 1000, 1000) || setresuid(1000, 1000, 1000)))
-		_exit(1);
+	if (is_root && at % 2)
+		drop_root();
 	is_root = !geteuid();
 	live(&a);
-}
-
-/* Returns true if a thread waits for a page, from userfaultfd or FUSE. @where gets the stacks. */
-static bool waits_for_page(pid_t pid, char *where, size_t size)
-{
-	char path[300], line[100];
-	struct dirent *thread;
-	bool waits = false;
-	DIR *threads;
-	FILE *f;
-
-	where[0] = 0;
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	threads = opendir(path);
-	while (!waits && threads && (thread = readdir(threads))) {
-		if (thread->d_name[0] == '.')
-			continue;
-		snprintf(path, sizeof(path), "/proc/%d/task/%s/stack", pid, thread->d_name);
-		f = fopen(path, "re");
-		snprintf(where + strlen(where), size - strlen(where), " %.8s:",
-			 thread->d_name);
-		while (f && fgets(line, sizeof(line), f)) {
-			waits |= strstr(line, "userfault") || strstr(line, "fuse");
-			snprintf(where + strlen(where), size - strlen(where), " %.*s",
-				 (int)strcspn(line, "+"), line + 4);
-		}
-		if (f)
-			fclose(f);
-	}
-	if (threads)
-		closedir(threads);
-	return waits;
 }
 
 #define PATIENCE	1000000000ULL	/* ns; 90 times that for a process that waits for no page */
@@ -1993,7 +1792,7 @@ static bool waits_for_page(pid_t pid, char *where, size_t size)
 static void watch(FIXTURE_DATA(fuzz) *self, u32 i)
 {
 	u64 now = now_ns();
-	char where[400];
+	static char threads[4096];
 
 	if (self->at[i] != shared->at[i]) {
 		self->at[i] = shared->at[i];
@@ -2002,11 +1801,13 @@ static void watch(FIXTURE_DATA(fuzz) *self, u32 i)
 	}
 	if (now - self->since[i] < PATIENCE)
 		return;
-	if (waits_for_page(self->pids[i], where, sizeof(where)) || (!is_root && i % 4)) {
+	threads_show(self->pids[i], threads, sizeof(threads));
+	/* Does a thread wait for a page, from userfaultfd or FUSE? Only root sees the functions. */
+	if (strstr(threads, "userfault") || strstr(threads, "fuse") || (!is_root && i % 4)) {
 		shared->stuck++;
 	} else if (now - self->since[i] > 90 * PATIENCE) {
 		seat = i;
-		fail("hangs: %s", where);
+		fail("hangs:%.400s", threads);
 	} else {
 		return;
 	}
@@ -2074,8 +1875,7 @@ static void show_outcomes(struct __test_metadata *_metadata)
 		for (unsigned int i = 0; i < ARRAY_SIZE(shared->outcomes[c]); i++)
 			if (shared->outcomes[c][i] && n < sizeof(line))
 				n += snprintf(line + n, sizeof(line) - n, " %s %llu",
-					      i ? strerrorname_np(i) : "done",
-					      (unsigned long long)shared->outcomes[c][i]);
+					      i ? strerrorname_np(i) : "done", shared->outcomes[c][i]);
 		TH_LOG("%s:%s", c < UNKNOWN ? commands[c].name : "no command", n ? line : " none");
 	}
 	for (unsigned int i = 0; i < KINDS; i++)
@@ -2083,12 +1883,9 @@ static void show_outcomes(struct __test_metadata *_metadata)
 			TH_LOG("no memory of the kind %s: %s", kinds[i].name,
 			       strerror(shared->why_not[i]));
 	TH_LOG("statistics %llu with %llu ticks, %llu hits; quiet sessions %llu with %llu hits",
-	       (unsigned long long)shared->answers, (unsigned long long)shared->ticks,
-	       (unsigned long long)shared->hits, (unsigned long long)shared->quiet,
-	       (unsigned long long)shared->quiet_hits);
+	       shared->answers, shared->ticks, shared->hits, shared->quiet, shared->quiet_hits);
 	TH_LOG("pages resolved late %llu, moved %llu; stuck %llu; checked for locked memory %llu",
-	       (unsigned long long)shared->faults, (unsigned long long)shared->moves,
-	       (unsigned long long)shared->stuck, (unsigned long long)shared->clean);
+	       shared->faults, shared->moves, shared->stuck, shared->clean);
 	if (shared->kcov.nr_places)
 		TH_LOG("places of the module reached %u, calls kept %u",
 		       shared->kcov.nr_places, shared->kcov.nr_kept);
@@ -2114,16 +1911,14 @@ TEST_F_TIMEOUT(fuzz, random_calls_break_no_invariant, 14400)
 				watch(self, i);
 		if (now_ns() - said >= minute) {
 			said += minute;
-			TH_LOG("%llu min: %llu calls",
-			       (unsigned long long)((said - begin) / minute),
-			       (unsigned long long)shared->calls);
+			TH_LOG("%lu min: %llu calls", (said - begin) / minute, shared->calls);
 		}
 	}
 	shared->stop = 1;
 	EXPECT_TRUE(await(all_gone(self))) {
 		TH_LOG("a process does not die");
 	}
-	TH_LOG("%llu calls in %.1f s, by %u processes", (unsigned long long)shared->calls,
+	TH_LOG("%llu calls in %.1f s, by %u processes", shared->calls,
 	       (now_ns() - begin) / 1e9, lives);
 	show_outcomes(_metadata);
 	EXPECT_NO_FAILURES(&shared->failures);

@@ -19,29 +19,18 @@
  */
 #include "kselftest_harness.h"
 
-#include <dirent.h>
-#include <grp.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <sys/sysinfo.h>
 
+#include "crowd.h"
 #include "failures.h"
 #include "faults.h"
-#include "kernel.h"
 #include "loop.h"
 #include "record.h"
-#include "slots.h"
+#include "send.h"
 #include "usage.h"
 
-#define SELF		"/proc/self/exe"
-
-/* Descriptors */
-#define SHARED_FD	96		/* struct shared */
-#define SOCKET_FD	97		/* both ends of a socket that passes descriptors */
-#define SESSION_FD	100		/* sessions */
-#define SESSIONS	5U
-#define FAULT_FD	140		/* the userfaultfd of each slot */
-#define LAST_FD		160
+#define SOCKET_FD	97	/* descriptors of both ends of a socket that passes descriptors */
 
 #define MAX_RECORDS	1000U
 #define STACK_DEPTH	127U
@@ -103,7 +92,7 @@ static int checked(int err, const char *call)
 
 static int checked_stats(int err, const char *call, const struct profil_stats *s)
 {
-	bool ended;
+	const char *wrong;
 
 	if (checked(err, call))
 		return err;
@@ -111,16 +100,10 @@ static int checked_stats(int err, const char *call, const struct profil_stats *s
 	shared->hits += s->hit;
 	shared->dropped += s->dropped;
 	shared->unfollowed += s->unfollowed;
-	if (!accounted(s))
-		fail("%s: %llu ticks = %llu + %llu = hit %llu, outside %llu, full %llu, lost %llu",
-		     call, (unsigned long long)s->ticks, (unsigned long long)s->user,
-		     (unsigned long long)s->system, (unsigned long long)s->hit,
-		     (unsigned long long)s->outside, (unsigned long long)s->saturated,
-		     (unsigned long long)s->dropped);
-	ended = s->state == PROFIL_STATE_ENDED;
-	if (s->state > PROFIL_STATE_ENDED || s->end > PROFIL_END_CREATOR || ended == !s->end)
-		fail("%s: state %u with end %u", call, s->state, s->end);
-	else if (ended)
+	wrong = wrong_stats(s);
+	if (wrong)
+		fail("%s: %s", call, wrong);
+	else if (s->state == PROFIL_STATE_ENDED)
 		shared->ended[s->end]++;
 	return 0;
 }
@@ -133,8 +116,7 @@ static int checked_own_stats(int err, const char *call, const struct profil_stat
 {
 	err = checked_stats(err, call, s);
 	if (!err && s->state == PROFIL_STATE_ENDED && s->locked)
-		fail("%s: ended for reason %u, and %llu bytes locked", call, s->end,
-		     (unsigned long long)s->locked);
+		fail("%s: ended for reason %u, and %llu bytes locked", call, s->end, s->locked);
 	return err;
 }
 
@@ -142,17 +124,9 @@ static int checked_own_stats(int err, const char *call, const struct profil_stat
  * Buffers
  */
 
-/* Moves the descriptor @fd to the number @to. */
-static int move_fd(struct actor *a, int fd, int to)
+static int any_cloexec(struct actor *a)
 {
-	int err = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (dup3(fd, to, one_in(a, 4) ? 0 : O_CLOEXEC) < 0)
-		err = -errno;
-	close(fd);
-	return err;
+	return one_in(a, 4) ? 0 : O_CLOEXEC;
 }
 
 static int act_map(struct actor *a)
@@ -165,7 +139,7 @@ static int act_map(struct actor *a)
 		flags |= MAP_SHARED | MAP_ANONYMOUS;
 		break;
 	case 1:
-		err = move_fd(a, memfd_create("stress", MFD_CLOEXEC), fd);
+		err = move_fd(memfd_create("stress", MFD_CLOEXEC), fd, any_cloexec(a));
 		if (err || ftruncate(fd, SLOT_SIZE))
 			return err ?: -errno;
 		flags |= one_in(a, 4) ? MAP_PRIVATE : MAP_SHARED;
@@ -200,7 +174,7 @@ static int act_userfault(struct actor *a)
 	if (one_in(a, 2))
 		return close(FAULT_FD + i) ? -errno : 0;
 	fd = missing_pages(SLOT(i), SLOT_SIZE, O_NONBLOCK);
-	return fd < 0 ? fd : move_fd(a, fd, FAULT_FD + i);
+	return fd < 0 ? fd : move_fd(fd, FAULT_FD + i, any_cloexec(a));
 }
 
 /*
@@ -308,11 +282,6 @@ static int act_query(struct actor *a)
 /* The range that this process added last to each session. */
 static struct profil_range last_range[SESSIONS];
 
-static int any_session(struct actor *a)
-{
-	return SESSION_FD + any(a, SESSIONS);
-}
-
 static u64 any_space(struct actor *a)
 {
 	switch (any(a, 4)) {
@@ -345,17 +314,12 @@ static int open_session(struct actor *a, u32 i)
 	if (fd < 0)
 		return checked(fd, "OPEN");
 	fcntl(fd, F_SETFL, O_NONBLOCK);
-	return move_fd(a, fd, SESSION_FD + i);
+	return move_fd(fd, SESSION_FD + i, any_cloexec(a));
 }
 
 static int act_open(struct actor *a)
 {
 	return open_session(a, any(a, SESSIONS));
-}
-
-static int act_close(struct actor *a)
-{
-	return close(any_session(a)) ? -errno : 0;
 }
 
 static int act_dup(struct actor *a)
@@ -366,32 +330,12 @@ static int act_dup(struct actor *a)
 /* Sends a session to another process, or receives one, whose creator is another process. */
 static int act_pass(struct actor *a)
 {
-	char byte = 0, control[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct iovec data = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr message = {
-		.msg_iov = &data,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
 	int fd;
 
-	if (one_in(a, 2)) {
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		fd = any_session(a);
-		memcpy(CMSG_DATA(c), &fd, sizeof(int));
-		return sendmsg(SOCKET_FD, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
-	}
-	if (recvmsg(SOCKET_FD + 1, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) <= 0)
-		return -EAGAIN;
-	c = CMSG_FIRSTHDR(&message);
-	if (!c || c->cmsg_type != SCM_RIGHTS)
-		return -EAGAIN;
-	memcpy(&fd, CMSG_DATA(c), sizeof(int));
-	return move_fd(a, fd, any_session(a));
+	if (one_in(a, 2))
+		return send_fd(SOCKET_FD, any_session(a));
+	fd = receive_fd(SOCKET_FD + 1);
+	return fd < 0 ? -EAGAIN : move_fd(fd, any_session(a), any_cloexec(a));
 }
 
 static int act_attach(struct actor *a)
@@ -483,7 +427,7 @@ static void check_stack(const struct profil_record *r)
 
 		/* The kernel's addresses have ones there. */
 		if (address >> 56)
-			fail("read: %llx in a stack", (unsigned long long)address);
+			fail("read: %#lx in a stack", address);
 	}
 }
 
@@ -500,8 +444,7 @@ static void check_records(const char *at, ssize_t n)
 		if (r->flags & PROFIL_RECORD_STACK)
 			check_stack(r);
 		if ((r->flags & PROFIL_RECORD_MAPPED) && (r->pc < r->start || r->pc >= r->end))
-			fail("read: pc %llx in [%llx, %llx)", (unsigned long long)r->pc,
-			     (unsigned long long)r->start, (unsigned long long)r->end);
+			fail("read: pc %llx in [%llx, %llx)", r->pc, r->start, r->end);
 		if (!r->time)
 			fail("read: a record without a time");
 		shared->spaces[r->pc / 16 % PIDS] = r->space;
@@ -567,19 +510,6 @@ static int act_move(struct actor *a)
 	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
 }
 
-static int act_limit(struct actor *a)
-{
-	const rlim_t limits[] = { 0, PAGE, 16 * PAGE, 8 << 20 };
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_MEMLOCK, &limit))
-		return -errno;
-	limit.rlim_cur = limits[any(a, ARRAY_SIZE(limits))];
-	if (limit.rlim_cur > limit.rlim_max)
-		limit.rlim_cur = limit.rlim_max;
-	return setrlimit(RLIMIT_MEMLOCK, &limit) ? -errno : 0;
-}
-
 static int act_clear_refs(struct actor *a)
 {
 	return file_write("/proc/self/clear_refs", one_in(a, 2) ? "1" : "4");
@@ -642,7 +572,7 @@ static int exec_self(struct actor *a, const char *what)
 	char seed[32], depth[16];
 	char *const argv[] = { "stress", "--act", (char *)what, seed, depth, NULL };
 
-	snprintf(seed, sizeof(seed), "%llu", (unsigned long long)another(a, 0).random);
+	snprintf(seed, sizeof(seed), "%lu", another(a, 0).random);
 	snprintf(depth, sizeof(depth), "%u", a->depth + 1);
 	execv(SELF, argv);
 	return -errno;
@@ -702,30 +632,13 @@ static int act_fork(struct actor *a)
 /* The child of clone() with CLONE_VM. It shares errno with the thread that created it. */
 static int vm_child(void *actor)
 {
+	int (*const acts[])(struct actor *a) = {
+		act_start, act_stop, act_attach, act_descriptor_stats, change_slot, act_run, act_run,
+	};
 	struct actor *a = actor;
 
-	for (u32 n = any(a, 4); n; n--) {
-		switch (any(a, 7)) {
-		case 0:
-			act_start(a);
-			break;
-		case 1:
-			act_stop(a);
-			break;
-		case 2:
-			act_attach(a);
-			break;
-		case 3:
-			act_descriptor_stats(a);
-			break;
-		case 4:
-			change_slot(a);
-			break;
-		default:
-			act_run(a);
-			break;
-		}
-	}
+	for (u32 n = any(a, 4); n; n--)
+		acts[any(a, ARRAY_SIZE(acts))](a);
 	if (one_in(a, 3))
 		exec_self(a, "nothing");
 	_exit(0);
@@ -813,60 +726,55 @@ static int act_exit(struct actor *a)
 
 /* All actions and how often each is chosen. */
 static const struct action {
+	u32 weight;
 	const char *name;
 	int (*act)(struct actor *a);
-	u32 weight;
-	bool returns;	/* otherwise its success is unknown */
-	bool root;	/* only root can do it */
+	enum { ANYONE, ROOT, NOBODY } succeeds;	/* for whom it must succeed */
 } actions[] = {
-	{ "map", act_map, 40, true, false },
-	{ "change mapping", change_slot, 30, true, false },
-	{ "advise", advise_slot, 40, true, false },
-	{ "userfault", act_userfault, 4, true, true },
-	{ "start", act_start, 60, true, false },
-	{ "stop", act_stop, 30, true, false },
-	{ "stats", act_stats, 20, true, false },
-	{ "query", act_query, 5, true, false },
-	{ "open", act_open, 30, true, false },
-	{ "close", act_close, 10, true, false },
-	{ "dup", act_dup, 10, true, false },
-	{ "pass", act_pass, 20, true, false },
-	{ "attach", act_attach, 60, true, false },
-	{ "add", act_add, 60, true, false },
-	{ "remove", act_remove, 20, true, false },
-	{ "enable", act_enable, 40, true, false },
-	{ "disable", act_disable, 10, true, false },
-	{ "descriptor's stats", act_descriptor_stats, 20, true, false },
-	{ "snapshot", act_snapshot, 30, true, false },
-	{ "read", act_read, 30, true, false },
-	{ "run", act_run, 80, true, false },
-	{ "system", act_system, 20, true, false },
-	{ "sleep", act_sleep, 20, true, false },
-	{ "move", act_move, 10, true, false },
-	{ "limit", act_limit, 10, true, false },
-	{ "clear_refs", act_clear_refs, 5, true, false },
-	{ "memory", act_memory, 3, true, true },
-	{ "thread", act_thread, 20, true, false },
-	{ "fork", act_fork, 30, true, false },
-	{ "clone", act_clone, 10, true, false },
-	{ "wait for records", act_wait_for_records, 5, true, false },
-	{ "kill", act_kill, 10, true, false },
-	{ "reap", act_reap, 30, true, false },
-	{ "exec", act_exec, 4, false, false },
-	{ "exit", act_exit, 3, false, false },
+	{ 40, "map", act_map, ANYONE },
+	{ 30, "change mapping", change_slot, ANYONE },
+	{ 40, "advise", advise_slot, ANYONE },
+	{ 4, "userfault", act_userfault, ROOT },
+	{ 60, "start", act_start, ANYONE },
+	{ 30, "stop", act_stop, ANYONE },
+	{ 20, "stats", act_stats, ANYONE },
+	{ 5, "query", act_query, ANYONE },
+	{ 30, "open", act_open, ANYONE },
+	{ 10, "close", act_close, ANYONE },
+	{ 10, "dup", act_dup, ANYONE },
+	{ 20, "pass", act_pass, ANYONE },
+	{ 60, "attach", act_attach, ANYONE },
+	{ 60, "add", act_add, ANYONE },
+	{ 20, "remove", act_remove, ANYONE },
+	{ 40, "enable", act_enable, ANYONE },
+	{ 10, "disable", act_disable, ANYONE },
+	{ 20, "descriptor's stats", act_descriptor_stats, ANYONE },
+	{ 30, "snapshot", act_snapshot, ANYONE },
+	{ 30, "read", act_read, ANYONE },
+	{ 80, "run", act_run, ANYONE },
+	{ 20, "system", act_system, ANYONE },
+	{ 20, "sleep", act_sleep, ANYONE },
+	{ 10, "move", act_move, ANYONE },
+	{ 10, "limit", act_limit, ANYONE },
+	{ 5, "clear_refs", act_clear_refs, ANYONE },
+	{ 3, "memory", act_memory, ROOT },
+	{ 20, "thread", act_thread, ANYONE },
+	{ 30, "fork", act_fork, ANYONE },
+	{ 10, "clone", act_clone, ANYONE },
+	{ 5, "wait for records", act_wait_for_records, ANYONE },
+	{ 10, "kill", act_kill, ANYONE },
+	{ 30, "reap", act_reap, ANYONE },
+	{ 4, "exec", act_exec, NOBODY },
+	{ 3, "exit", act_exit, NOBODY },
 };
 
 static void act(struct actor *a, unsigned int n)
 {
-	u32 total = 0, at, i;
 	int err;
+	u32 i;
 
-	for (i = 0; i < ARRAY_SIZE(actions); i++)
-		total += actions[i].weight;
 	while (n-- && !shared->stop) {
-		at = any(a, total);
-		for (i = 0; at >= actions[i].weight; i++)
-			at -= actions[i].weight;
+		i = ANY_ROW(a, actions);
 		shared->tried[i]++;
 		err = actions[i].act(a);
 		if (err)
@@ -933,21 +841,29 @@ static void act_randomly(struct actor *a)
 
 static u32 page[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 
+/* Returns the hits of statistics, which a calm process must get. */
+static u64 calm_hits(int err, const char *call, const struct profil_stats *s)
+{
+	if (checked_stats(err, call, s))
+		fail("calm: %s: errno %d", call, -err);
+	return s->hit;
+}
+
+static void check_hits(const char *of, u64 hits, u64 counted, u32 end)
+{
+	if (hits != counted)
+		fail("calm: %lu hits of %s, counted %lu (end %u)", hits, of, counted, end);
+}
+
 /* In the child of a calm process: checks that its hits have been added to the counters. */
 static void __attribute__((noreturn)) calm_child(void)
 {
 	u64 sum = counters_sum(page, 4, LOOPS);
 	struct profil_stats s;
-	int err;
 
 	loop_run(1, 2 * LOOP_BURST);
-	err = session_stop(PROFIL_SCOPE_PROCESS, &s);
-	if (checked_stats(err, "calm child", &s))
-		fail("calm child: STOP: errno %d", -err);
-	else if (sum + s.hit != counters_sum(page, 4, LOOPS))
-		fail("calm child: %llu + %llu hits, counted %llu (end %u)",
-		     (unsigned long long)sum, (unsigned long long)s.hit,
-		     (unsigned long long)counters_sum(page, 4, LOOPS), s.end);
+	sum += calm_hits(session_stop(PROFIL_SCOPE_PROCESS, &s), "STOP in a child", &s);
+	check_hits("a child", sum, counters_sum(page, 4, LOOPS), s.end);
 	_exit(0);
 }
 
@@ -962,6 +878,7 @@ static void calm_classic(struct actor *a)
 	struct profil_range range = range_of_loops(page, 4);
 	struct profil_stats s;
 	pid_t pid;
+	u64 hit;
 	int err;
 
 	memset(page, 0, sizeof(page));
@@ -977,10 +894,8 @@ static void calm_classic(struct actor *a)
 		calm_child();
 	loop_run(2, 2 * LOOP_BURST);
 	calm_wait(pid);
-	if (checked_stats(session_stop(PROFIL_SCOPE_PROCESS, &s), "calm STOP", &s) ||
-	    s.hit != counters_sum(page, 4, LOOPS))
-		fail("calm: %llu hits, counted %llu (end %u)", (unsigned long long)s.hit,
-		     (unsigned long long)counters_sum(page, 4, LOOPS), s.end);
+	hit = calm_hits(session_stop(PROFIL_SCOPE_PROCESS, &s), "STOP", &s);
+	check_hits("a classic session", hit, counters_sum(page, 4, LOOPS), s.end);
 }
 
 static void calm_descriptor(struct actor *a, u32 on_fork)
@@ -1015,24 +930,16 @@ static void calm_descriptor(struct actor *a, u32 on_fork)
 	}
 	for (unsigned int i = 0; i < 10; i++) {
 		loop_run(2, LOOP_BURST / 4);
-		if (checked_stats(descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, &copy, 1, &s),
-				  "calm SNAPSHOT", &s))
-			fail("calm: SNAPSHOT fails");
-		hit += s.hit;
+		hit += calm_hits(descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, &copy, 1, &s),
+				 "SNAPSHOT", &s);
 		counted += counters_sum(copied, 4, LOOPS);
-		if (hit != counted)
-			fail("calm: %llu hits, copied %llu", (unsigned long long)hit,
-			     (unsigned long long)counted);
+		check_hits("snapshots", hit, counted, s.end);
 	}
 	calm_wait(pid);
 	loop_run(2, LOOP_BURST / 4);
-	if (checked_stats(descriptor_disable(fd, &s), "calm DISABLE", &s))
-		fail("calm: DISABLE fails");
-	hit += s.hit;
+	hit += calm_hits(descriptor_disable(fd, &s), "DISABLE", &s);
 	counted += counters_sum(page, 4, LOOPS);
-	if (hit != counted)
-		fail("calm: %llu hits, counted %llu with policy %u (end %u)",
-		     (unsigned long long)hit, (unsigned long long)counted, on_fork, s.end);
+	check_hits(on_fork ? "a shared session" : "a session", hit, counted, s.end);
 	close(fd);
 }
 
@@ -1048,12 +955,11 @@ static void __attribute__((noreturn)) calm(struct actor *a)
 	}
 	locked = pinned_bytes();
 	if (locked)
-		fail("a new program has %llu bytes locked", (unsigned long long)locked);
+		fail("a new program has %lu bytes locked", locked);
 	calm_classic(a);
 	calm_descriptor(a, any(a, 2));
 	if (!await(!pinned_bytes()))
-		fail("after all sessions %llu bytes are locked",
-		     (unsigned long long)pinned_bytes());
+		fail("after all sessions %lu bytes are locked", pinned_bytes());
 	shared->calm++;
 	_exit(0);
 }
@@ -1068,9 +974,7 @@ static __attribute__((constructor)) void new_program(int argc, char **argv)
 		return;
 	a.random = strtoull(argv[3], NULL, 10) | 1;
 	a.depth = atoi(argv[4]);
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, SHARED_FD, 0);
-	if (shared == MAP_FAILED)
-		_exit(1);
+	shared = shared_map(sizeof(*shared));
 	if (!strcmp(argv[2], "world"))
 		act_randomly(&a);
 	if (!strcmp(argv[2], "calm"))
@@ -1101,41 +1005,20 @@ static bool all_gone(const pid_t *groups, unsigned int n)
 	return pid < 0;
 }
 
-/* Shows the kernel stack of a thread whose process does not die. */
-static void show_thread(pid_t pid, const char *tid)
+/* Notes the processes of other groups, which do not die. */
+static void note_what_is_left(void)
 {
-	char path[300], line[200] = "";
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%s/stat", pid, tid);
-	fail("still alive: %s", file_line(path, line, 80));
-	snprintf(path, sizeof(path), "/proc/%d/task/%s/stack", pid, tid);
-	f = fopen(path, "re");
-	for (unsigned int i = 0; f && i < 8 && fgets(line, sizeof(line), f); i++)
-		fail("%.*s", (int)strcspn(line, "\n"), line);
-	if (f)
-		fclose(f);
-}
-
-static void show_what_is_left(void)
-{
-	DIR *processes = opendir("/proc"), *threads;
-	struct dirent *process, *thread;
-	char path[300];
+	DIR *processes = opendir("/proc");
+	struct dirent *process;
+	char threads[400];
 	pid_t pid;
 
 	while (processes && (process = readdir(processes))) {
 		pid = atoi(process->d_name);
-		if (pid <= 0 || pid == getpid() || getpgid(pid) == getpgid(1) ||
-		    getpgid(pid) <= getpgid(0))
+		if (pid <= 0 || getpgid(pid) == getpgid(1) || getpgid(pid) <= getpgid(0))
 			continue;
-		snprintf(path, sizeof(path), "/proc/%d/task", pid);
-		threads = opendir(path);
-		while (threads && (thread = readdir(threads)))
-			if (thread->d_name[0] != '.')
-				show_thread(pid, thread->d_name);
-		if (threads)
-			closedir(threads);
+		threads_show(pid, threads, sizeof(threads));
+		fail("still alive: %d:%s", pid, threads);
 	}
 	if (processes)
 		closedir(processes);
@@ -1151,9 +1034,8 @@ static pid_t process_start(struct actor *a, bool calm)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setpgid(0, 0);
-	if (is_root && one_in(&b, 2) &&
-	    (setgroups(0, NULL) || setresgid(1000, 1000, 1000) || setresuid(1000, 1000, 1000)))
-		_exit(1);
+	if (is_root && one_in(&b, 2))
+		drop_root();
 	if (one_in(&b, 4) || calm)
 		exec_self(&b, "calm");
 	act_randomly(&b);
@@ -1181,12 +1063,10 @@ static bool stress_round(struct actor *a)
 	shared->busy = 0;
 	for (i = 0; i < PIDS; i++)
 		shared->pids[i] = getpid();
-	if (socketpair(AF_UNIX, SOCK_DGRAM, 0, sockets))
+	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, sockets))
 		return false;
-	for (i = 0; i < 2; i++) {
-		dup2(sockets[i], SOCKET_FD + i);
-		close(sockets[i]);
-	}
+	for (i = 0; i < 2; i++)
+		move_fd(sockets[i], SOCKET_FD + i, 0);
 
 	while (calm || ((now_ns() < end || nr_tried() < tried) && nr_groups < MAX_GROUPS)) {
 		const struct timespec pause = { .tv_nsec = 2000000 + any(a, 8000000) };
@@ -1214,35 +1094,36 @@ static bool stress_round(struct actor *a)
 	for (i = 0; i < 3; i++)
 		if (await(all_gone(groups, nr_groups)))
 			return true;
-	show_what_is_left();
+	note_what_is_left();
 	return false;
 }
 
-static bool must_succeed(const struct action *action)
-{
-	return action->returns && (is_root || !action->root);
-}
-
-/* Returns true if each kind of action has succeeded. */
-static bool all_succeeded(void)
+/* Returns what must happen and has not happened yet, or NULL. */
+static const char *missing(void)
 {
 	for (unsigned int i = 0; i < ARRAY_SIZE(actions); i++)
-		if (must_succeed(&actions[i]) && !shared->done[i])
-			return false;
-	return shared->hits && shared->records && shared->calm &&
-	       shared->ended[PROFIL_END_BUFFER] + shared->ended[PROFIL_END_CREATOR];
+		if (!shared->done[i] && (actions[i].succeeds == ANYONE ||
+					 (actions[i].succeeds == ROOT && is_root)))
+			return actions[i].name;
+	if (!shared->hits)
+		return "a hit";
+	if (!shared->records)
+		return "a record";
+	if (!shared->calm)
+		return "a calm process";
+	return shared->ended[PROFIL_END_BUFFER] + shared->ended[PROFIL_END_CREATOR] ? NULL :
+	       "an end by a buffer or a creator";
 }
 
 #define PATIENCE_NS	400000000000ULL
 
-/* Runs rounds for @ns, and longer until all_succeeded() is true, unless @at_once. */
+/* Runs rounds for @ns, and longer while something is missing(), unless @at_once. */
 static bool stress_for(struct actor *a, u64 ns, bool at_once)
 {
 	u64 end = now_ns() + ns, latest = end + PATIENCE_NS;
 	bool gone = true;
 
-	while (gone && now_ns() < (at_once || all_succeeded() ? end : latest) &&
-	       !shared->failures.n)
+	while (gone && now_ns() < (at_once || !missing() ? end : latest) && !shared->failures.n)
 		gone = stress_round(a);
 	return gone;
 }
@@ -1254,22 +1135,12 @@ FIXTURE(stress) {
 	char ksm[16];
 };
 
-#define KSM "/sys/kernel/mm/ksm/run"
-
 FIXTURE_SETUP(stress)
 {
-	int fd = memfd_create("stress", 0);
 	struct sysinfo info;
 
 	ASSERT_DEVICE();
-	ASSERT_EQ(0, ftruncate(fd, sizeof(*shared)));
-	ASSERT_EQ(SHARED_FD, dup2(fd, SHARED_FD));
-	close(fd);
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, SHARED_FD, 0);
-	ASSERT_NE(MAP_FAILED, (void *)shared);
-	/* Orphaned processes become children of this process. */
-	ASSERT_EQ(0, prctl(PR_SET_CHILD_SUBREAPER, 1));
-
+	shared = shared_make(sizeof(*shared));
 	seconds_of_run = number_from("PROFIL_STRESS_SECONDS", 60);
 	seed_of_run = number_from("PROFIL_STRESS_SEED", now_ns() / 1000);
 	self->actor.random = seed_of_run * 0x9e3779b97f4a7c15ULL | 1;
@@ -1279,10 +1150,7 @@ FIXTURE_SETUP(stress)
 		TH_LOG("left out, because not root: %s; not compared: %s",
 		       "userfaultfd, KSM, dropped caches, processes of another user",
 		       "pins, vmalloc areas, slab objects");
-	file_line(KSM, self->ksm, sizeof(self->ksm));
-	if (is_root)
-		file_write(KSM, "1");
-
+	file_exchange(KSM, "1", self->ksm, sizeof(self->ksm));
 	self->before = usage();
 	ASSERT_TRUE(module_is_built_in() || self->before.users > 0);
 	ASSERT_EQ(0, sysinfo(&info));
@@ -1298,33 +1166,20 @@ FIXTURE_SETUP(stress)
 
 FIXTURE_TEARDOWN(stress)
 {
-	if (is_root)
-		file_write(KSM, self->ksm);
+	file_write(KSM, self->ksm);
 }
 
 static void show_what_was_done(struct __test_metadata *_metadata)
 {
-	char line[256];
-	size_t n = 0;
-
-	for (unsigned int i = 0; i < ARRAY_SIZE(actions); i++) {
-		n += snprintf(line + n, sizeof(line) - n, " %s %llu/%llu,", actions[i].name,
-			      (unsigned long long)shared->done[i],
-			      (unsigned long long)shared->tried[i]);
-		if (n > 60 || i + 1 == ARRAY_SIZE(actions)) {
-			TH_LOG("actions:%s", line);
-			n = 0;
-		}
-	}
+	for (unsigned int i = 0; i < ARRAY_SIZE(actions); i++)
+		TH_LOG("%s: %llu of %llu succeeded; last errno %d", actions[i].name,
+		       shared->done[i], shared->tried[i], shared->error[i]);
 	TH_LOG("statistics %llu, hits %llu, dropped %llu, unfollowed %llu, records %llu, calm %llu",
-	       (unsigned long long)shared->answers, (unsigned long long)shared->hits,
-	       (unsigned long long)shared->dropped, (unsigned long long)shared->unfollowed,
-	       (unsigned long long)shared->records, (unsigned long long)shared->calm);
+	       shared->answers, shared->hits, shared->dropped, shared->unfollowed, shared->records,
+	       shared->calm);
 	TH_LOG("ended by buffer %llu, memory %llu, limit %llu, creator %llu",
-	       (unsigned long long)shared->ended[PROFIL_END_BUFFER],
-	       (unsigned long long)shared->ended[PROFIL_END_NOMEM],
-	       (unsigned long long)shared->ended[PROFIL_END_LIMIT],
-	       (unsigned long long)shared->ended[PROFIL_END_CREATOR]);
+	       shared->ended[PROFIL_END_BUFFER], shared->ended[PROFIL_END_NOMEM],
+	       shared->ended[PROFIL_END_LIMIT], shared->ended[PROFIL_END_CREATOR]);
 }
 
 TEST_F_TIMEOUT(stress, leaves_nothing_behind, 1200)
@@ -1346,20 +1201,9 @@ TEST_F_TIMEOUT(stress, leaves_nothing_behind, 1200)
 				       more->objects, more->size, self->caches.cache[i].objects);
 	}
 
-	/* Each kind of action must have succeeded. */
-	for (unsigned int i = 0; i < ARRAY_SIZE(actions); i++) {
-		if (!must_succeed(&actions[i]))
-			continue;
-		EXPECT_LT(0U, shared->done[i]) {
-			TH_LOG("%s: never succeeded in %llu tries; last errno %d",
-			       actions[i].name, (unsigned long long)shared->tried[i],
-			       shared->error[i]);
-		}
+	EXPECT_EQ(NULL, missing()) {
+		TH_LOG("never happened or succeeded: %s", missing());
 	}
-	EXPECT_LT(0U, shared->hits);
-	EXPECT_LT(0U, shared->records);
-	EXPECT_LT(0U, shared->calm);
-	EXPECT_LT(0U, shared->ended[PROFIL_END_BUFFER] + shared->ended[PROFIL_END_CREATOR]);
 }
 
 TEST_HARNESS_MAIN

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Many processes that act at random: the memory that they share, also after an exec, descriptors
+ * with fixed numbers, and actions of several programs
+ */
+#ifndef _SELFTESTS_CROWD_H
+#define _SELFTESTS_CROWD_H
+
+#include "kernel.h"
+#include "slots.h"
+
+#include <dirent.h>
+#include <grp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#define SELF		"/proc/self/exe"
+#define KSM		"/sys/kernel/mm/ksm/run"
+
+/* Descriptors. The programs have others between these. */
+#define SHARED_FD	96	/* the memory that all processes share */
+#define SESSION_FD	100
+#define SESSIONS	5U
+#define FAULT_FD	140	/* the userfaultfd of each slot */
+#define LAST_FD		160
+
+/* Maps the shared memory. */
+static inline void *shared_map(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, SHARED_FD, 0);
+
+	MUST(p != MAP_FAILED);
+	return p;
+}
+
+/* Makes and maps the shared memory. Orphaned processes become children of this process. */
+static inline void *shared_make(size_t size)
+{
+	int fd = memfd_create("shared", 0);
+
+	MUST(!ftruncate(fd, size));
+	MUST(dup2(fd, SHARED_FD) == SHARED_FD);
+	close(fd);
+	MUST(!prctl(PR_SET_CHILD_SUBREAPER, 1));
+	return shared_map(size);
+}
+
+/* Becomes an ordinary user, whom the kernel treats as one that ran a set-user-ID program. */
+static inline void drop_root(void)
+{
+	MUST(!setgroups(0, NULL) && !setresgid(1000, 1000, 1000) && !setresuid(1000, 1000, 1000));
+}
+
+/* Moves the descriptor @fd to the number @to. @fd: or -1, with an errno, which is returned. */
+static inline int move_fd(int fd, int to, int flags)
+{
+	int err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (dup3(fd, to, flags) < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+static inline int any_session(struct actor *a)
+{
+	return SESSION_FD + any(a, SESSIONS);
+}
+
+/* Returns a random row of @table. Its @rows rows have @size bytes, and begin with their weight. */
+static inline u32 any_row(struct actor *a, const void *table, u32 rows, size_t size)
+{
+#define WEIGHT(i)	(*(const u32 *)((const char *)table + (i) * size))
+	u32 total = 0, at, i;
+
+	for (i = 0; i < rows; i++)
+		total += WEIGHT(i);
+	at = any(a, total);
+	for (i = 0; at >= WEIGHT(i); i++)
+		at -= WEIGHT(i);
+	return i;
+#undef WEIGHT
+}
+
+#define ANY_ROW(a, table)	any_row(a, table, ARRAY_SIZE(table), sizeof(*(table)))
+
+static inline int act_close(struct actor *a)
+{
+	return close(any_session(a)) ? -errno : 0;
+}
+
+static inline int act_limit(struct actor *a)
+{
+	const rlim_t limits[] = { 0, PAGE, 16 * PAGE, 64 * PAGE, 8 << 20, 8 << 20 };
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit))
+		return -errno;
+	limit.rlim_cur = limits[any(a, ARRAY_SIZE(limits))];
+	if (limit.rlim_cur > limit.rlim_max)
+		limit.rlim_cur = limit.rlim_max;
+	return setrlimit(RLIMIT_MEMLOCK, &limit) ? -errno : 0;
+}
+
+/* Writes the threads of @pid to @text, each with its state and the functions on its kernel stack. */
+static inline void threads_show(pid_t pid, char *text, size_t size)
+{
+	FILE *out = fmemopen(text, size - 1, "w"), *stack;
+	char path[300], line[100];
+	struct dirent *thread;
+	DIR *threads;
+
+	text[0] = 0;
+	text[size - 1] = 0;
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	threads = opendir(path);
+	while (out && threads && (thread = readdir(threads))) {
+		if (thread->d_name[0] == '.')
+			continue;
+		fprintf(out, " %s %c:", thread->d_name, task_state(atoi(thread->d_name)));
+		snprintf(path, sizeof(path), "/proc/%d/task/%s/stack", pid, thread->d_name);
+		stack = fopen(path, "re");
+		/* [<0>] function+0x12/0x34 */
+		while (stack && fgets(line, sizeof(line), stack))
+			fprintf(out, " %.*s", (int)strcspn(line + 6, "+"), line + 6);
+		if (stack)
+			fclose(stack);
+	}
+	if (threads)
+		closedir(threads);
+	if (out)
+		fclose(out);
+}
+
+#endif /* _SELFTESTS_CROWD_H */
