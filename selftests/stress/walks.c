@@ -19,6 +19,7 @@
 #include "chance.h"
 #include "failures.h"
 #include "loop.h"
+#include "process.h"
 #include "record.h"
 #include "unwind.h"
 #include "usage.h"
@@ -117,35 +118,27 @@ static void write_text(char *page)
 		memcpy(page + i * SLOT, loop, SLOT);
 }
 
-static bool map_files(struct actor *a)
+/* Maps pages of all files, and pages of none between them. */
+static void map_files(struct actor *a)
 {
 	const size_t size = ARRAY_SIZE(pages) * PAGE, part = PROFIL_UNWIND_CODE_SIZE;
-	char *page = map_private(PAGE), *area;
+	char *page = map_private(PAGE), *at;
 	struct page *p = pages;
-	char *at;
 
 	/* The text is at the beginning of a part, so that small tables describe code there. */
-	area = mmap(NULL, size + part, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (area == MAP_FAILED)
-		return false;
-	text = area + (-addr(area) & (part - 1));
-	if ((text != area && munmap(area, text - area)) ||
-	    (text != area + part && munmap(text + size, area + part - text)))
-		return false;
+	at = mmap(NULL, size + part, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	MUST(at != MAP_FAILED);
+	text = at + (-addr(at) & (part - 1));
 	write_text(page);
 	for (u32 i = 0; i < FILES; i++) {
 		const bool code = i < CODE_PAGES;	/* text of no file follows */
 
-		p->is_text = true;
-		p->file = i;
-		p->offset = any(a, FILE_PAGES) * PAGE;
+		*p = (struct page){ .is_text = true, .file = i, .offset = any(a, FILE_PAGES) * PAGE };
 		files[i] = memfd_create("walks", MFD_CLOEXEC);
-		if (pwrite(files[i], page, PAGE, p->offset) != (ssize_t)PAGE)
-			return false;
+		MUST(pwrite(files[i], page, PAGE, p->offset) == (ssize_t)PAGE);
 		at = text + (p - pages) * PAGE;
-		if (mmap(at, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, files[i],
-			 p->offset) == MAP_FAILED)
-			return false;
+		MUST(mmap(at, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, files[i],
+			  p->offset) == at);
 		(void)*(volatile char *)at;
 		p++;
 		if (!code && !one_in(a, 8))
@@ -154,42 +147,33 @@ static bool map_files(struct actor *a)
 		*p = (struct page){ .is_text = code || one_in(a, 2), .file = -1 };
 		at += PAGE;
 		if (p->is_text) {
-			if (mprotect(at, PAGE, PROT_READ | PROT_WRITE))
-				return false;
+			MUST(!mprotect(at, PAGE, PROT_READ | PROT_WRITE));
 			write_text(at);
-			if (mprotect(at, PAGE, PROT_READ | PROT_EXEC))
-				return false;
+			MUST(!mprotect(at, PAGE, PROT_READ | PROT_EXEC));
 		}
 		p++;
 	}
 	nr_pages = p - pages;
 	munmap(page, PAGE);
-	return !munmap(text + nr_pages * PAGE, size - nr_pages * PAGE);
 }
 
-static bool map_stack(void)
+static void map_stack(void)
 {
 	/* Pages without access around them, so that the areas are no parts of other mappings */
-	stack = mmap(NULL, (STACK_PAGES + 2) * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (stack == MAP_FAILED)
-		return false;
-	stack += PAGE;
-	if (mprotect(stack, STACK_PAGES * PAGE, PROT_READ | PROT_WRITE) ||
-	    madvise(stack, STACK_PAGES * PAGE, MADV_NOHUGEPAGE))
-		return false;
+	stack = (char *)map_small((STACK_PAGES + 2) * PAGE) + PAGE;
+	MUST(!mprotect(stack - PAGE, PAGE, PROT_NONE));
+	MUST(!mprotect(stack + STACK_PAGES * PAGE, PAGE, PROT_NONE));
 	for (u32 i = 0; i < STACK_PAGES; i++)
 		if (i != ABSENT_PAGE)
 			memset(stack + i * PAGE, 0, PAGE);
+	MUST(!mprotect(stack + NO_ACCESS_PAGE * PAGE, PAGE, PROT_NONE));
 	for (unsigned int i = 0; i < ARRAY_SIZE(desk); i++) {
-		desk[i] = map_private(2 * PAGE);
-		if (mprotect(desk[i] + PAGE, PAGE, PROT_NONE))
-			return false;
-		desk[i] += PAGE;
+		desk[i] = (char *)map_pages(2) + PAGE;
+		MUST(!mprotect(desk[i], PAGE, PROT_NONE));
 	}
-	return !mprotect(stack + NO_ACCESS_PAGE * PAGE, PAGE, PROT_NONE);
 }
 
-static bool read_maps(void)
+static void read_maps(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
 	unsigned long start, end;
@@ -205,14 +189,13 @@ static bool read_maps(void)
 		}
 		if (start - addr(text) < nr_pages * PAGE)
 			continue;
-		if (nr_executable == ARRAY_SIZE(executable))
-			break;
+		MUST(nr_executable < ARRAY_SIZE(executable));
 		executable[nr_executable].start = start;
 		executable[nr_executable++].end = end;
 	}
 	if (maps)
 		fclose(maps);
-	return vdso && nr_executable < ARRAY_SIZE(executable);
+	MUST(vdso);
 }
 
 /* Mostly in text: only few pages are not */
@@ -582,7 +565,7 @@ static void give_table(struct actor *a, int fd, u32 i)
 				(err != EPERM && err != ENOMEM)))
 		fail("table %u: error %d, not %d (%u, %u, %u, flags %#x, fd %d, code %#llx, %#llx)",
 		     i, err, expected, arg.nr_blocks, arg.nr_rows, arg.nr_rules, arg.flags, arg.fd,
-		     (unsigned long long)arg.space, (unsigned long long)arg.start);
+		     arg.space, arg.start);
 	if (!err && i < TABLES) {
 		tables[i] = made;
 		tables[i].given = !is_removal(&arg);
@@ -879,13 +862,10 @@ static void show_difference(const struct profil_record *r, const struct profil_s
 
 	while (i < s->nr && i < m->nr && s->addresses[i] == m->addresses[i])
 		i++;
-	fail("pc %#llx, sp %#llx, fp %#llx, innermost %#llx %#llx, not %#llx %#llx",
-	     (unsigned long long)r->pc, (unsigned long long)run->sp, (unsigned long long)run->fp,
-	     (unsigned long long)s->innermost[0], (unsigned long long)s->innermost[1],
-	     (unsigned long long)m->innermost[0], (unsigned long long)m->innermost[1]);
-	fail("%u addresses, end %u, not %u, end %u; [%u]: %#llx, not %#llx", s->nr, s->end, m->nr,
-	     m->end, i, (unsigned long long)(i < s->nr ? s->addresses[i] : 0),
-	     (unsigned long long)(i < m->nr ? m->addresses[i] : 0));
+	fail("pc %#llx, sp %#lx, fp %#lx, innermost %#llx %#llx, not %#lx %#lx", r->pc, run->sp,
+	     run->fp, s->innermost[0], s->innermost[1], m->innermost[0], m->innermost[1]);
+	fail("%u addresses, end %u, not %u, end %u; [%u]: %#llx, not %#lx", s->nr, s->end, m->nr,
+	     m->end, i, i < s->nr ? s->addresses[i] : 0, i < m->nr ? m->addresses[i] : 0);
 }
 
 /* Only words that can be user addresses are stored. The limit of these depends on the machine. */
@@ -918,7 +898,7 @@ static void check_record(const struct profil_record *r, u32 depth)
 	for (u32 i = 0; i < s->nr; i++) {
 		shared->by_table += s->addresses[i] >> 63;
 		if (!is_text((s->addresses[i] & ~FLAG) - 1))
-			fail("address %#llx is not in text", (unsigned long long)s->addresses[i]);
+			fail("address %#llx is not in text", s->addresses[i]);
 	}
 	if (!run || !(r->flags & PROFIL_RECORD_MAPPED) || s->end == PROFIL_STACK_NO_REGISTERS)
 		return;
@@ -936,21 +916,17 @@ static void check_record(const struct profil_record *r, u32 depth)
 		shared->same++;
 }
 
-static const struct profil_record *next_of(const struct profil_record *r)
-{
-	return (const void *)((const char *)r + r->size);
-}
-
 /* Reads all records. */
 static void check_records(int fd, u32 depth)
 {
-	static u64 buffer[65536 / 8];
+	static char buffer[65536] __attribute__((aligned(8)));
 	const struct profil_record *r;
 	ssize_t n;
 
 	fcntl(fd, F_SETFL, O_NONBLOCK);
 	while ((n = read(fd, buffer, sizeof(buffer))) > 0) {
-		for (r = (const void *)buffer; n; n -= r->size, r = next_of(r)) {
+		for (const char *at = buffer; n; n -= r->size, at += r->size) {
+			r = (const void *)at;
 			if (!well_formed(r, n)) {
 				fail("a record of %u bytes is malformed", r->size);
 				return;
@@ -974,14 +950,8 @@ static void one_session(struct actor *a, u64 period)
 		.period = period,
 		.stack_depth = depth,
 	});
-	if (fd < 0) {
-		fail("open: error %d", -fd);
-		return;
-	}
-	if (descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, &space)) {
-		fail("attach: errno %d", errno);
-		return;
-	}
+	MUST(fd >= 0);
+	MUST(!descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, &space));
 	for (u32 i = 0; i < TABLES; i++)
 		tables[i].given = false;
 	/* Few files have no table. A table that replaces another one takes long. */
@@ -991,14 +961,10 @@ static void one_session(struct actor *a, u64 period)
 			give_table(a, fd, i);
 	fill_stack(a);
 	make_runs(a);
-	if (descriptor_enable(fd)) {
-		fail("enable: errno %d", errno);
-		return;
-	}
+	MUST(!descriptor_enable(fd));
 	for (u32 i = 0; i < RUNS; i++)
 		run_loop(&runs[i]);
-	if (descriptor_disable(fd, NULL))
-		fail("disable: errno %d", errno);
+	MUST(!descriptor_disable(fd, NULL));
 	memset(used, 0, sizeof(used));
 	check_records(fd, depth);
 	for (u32 i = 0; i < TABLES; i++)
@@ -1015,10 +981,9 @@ static void work(void)
 
 	for (int i = 0; i < 8; i++)
 		any(&a, 2);
-	if (!map_files(&a) || !map_stack() || !read_maps()) {
-		fail("memory: errno %d", errno);
-		return;
-	}
+	map_files(&a);
+	map_stack();
+	read_maps();
 	calibrate(period);
 	while (shared->tables < shared->most && !shared->failures.n &&
 	       now_ns() < shared->end) {
@@ -1030,21 +995,17 @@ static void work(void)
 static void show(struct __test_metadata *_metadata, u64 ns)
 {
 	TH_LOG("%llu tables in %.1f s: %.0f per second; %llu taken; %llu sessions",
-	       (unsigned long long)shared->tables, ns / 1e9, shared->tables / (ns / 1e9),
-	       (unsigned long long)shared->taken, (unsigned long long)shared->sessions);
-	TH_LOG("%llu tables walked, %llu of made code", (unsigned long long)shared->walked,
-	       (unsigned long long)shared->code_walked);
+	       shared->tables, ns / 1e9, shared->tables / (ns / 1e9), shared->taken,
+	       shared->sessions);
+	TH_LOG("%llu tables walked, %llu of made code", shared->walked, shared->code_walked);
 	for (unsigned int i = 0; i < ARRAY_SIZE(shared->refused); i++)
 		if (shared->refused[i])
-			TH_LOG("refused with %s: %llu", strerrorname_np(i),
-			       (unsigned long long)shared->refused[i]);
+			TH_LOG("refused with %s: %llu", strerrorname_np(i), shared->refused[i]);
 	TH_LOG("%llu records, %llu in loops, %llu as in the model, %llu not known",
-	       (unsigned long long)shared->records, (unsigned long long)shared->in_loops,
-	       (unsigned long long)shared->same, (unsigned long long)shared->unknown);
-	TH_LOG("%llu addresses, %llu by tables", (unsigned long long)shared->frames,
-	       (unsigned long long)shared->by_table);
+	       shared->records, shared->in_loops, shared->same, shared->unknown);
+	TH_LOG("%llu addresses, %llu by tables", shared->frames, shared->by_table);
 	for (unsigned int i = 0; i < ARRAY_SIZE(shared->ends); i++)
-		TH_LOG("end %u: %llu", i, (unsigned long long)shared->ends[i]);
+		TH_LOG("end %u: %llu", i, shared->ends[i]);
 }
 
 FIXTURE(walks) {
@@ -1073,24 +1034,14 @@ TEST_F_TIMEOUT(walks, use_random_tables_as_in_the_model, 14400)
 	u32 workers = sysconf(_SC_NPROCESSORS_ONLN);
 	const u64 begin = now_ns();
 	pid_t pids[WORKERS];
-	int status;
 
 	workers = workers > WORKERS ? WORKERS : workers;
-	TH_LOG("PROFIL_FUZZ_SEED=%u PROFIL_FUZZ_TABLES=%llu, %u processes", seed,
-	       (unsigned long long)shared->most, workers);
-	for (worker = 0; worker < workers; worker++) {
-		pids[worker] = fork();
-		if (!pids[worker]) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			work();
-			_exit(0);
-		}
-		ASSERT_LT(0, pids[worker]);
-	}
-	for (u32 i = 0; i < workers; i++) {
-		EXPECT_EQ(pids[i], waitpid(pids[i], &status, 0));
-		EXPECT_EQ(0, status);
-	}
+	TH_LOG("PROFIL_FUZZ_SEED=%u PROFIL_FUZZ_TABLES=%lu, %u processes", seed, shared->most,
+	       workers);
+	for (worker = 0; worker < workers; worker++)
+		pids[worker] = FORK(prctl(PR_SET_PDEATHSIG, SIGKILL); work());
+	for (u32 i = 0; i < workers; i++)
+		EXPECT_EQ(0, status_of(pids[i]));
 	show(_metadata, now_ns() - begin);
 	EXPECT_NO_FAILURES(&shared->failures);
 	EXPECT_LT(0U, shared->same);
