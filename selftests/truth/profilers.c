@@ -21,18 +21,15 @@ static int session = -1, without_children = -1;
 static int session_open(u32 modes, u64 period, u32 on_fork, u32 nr_records,
 			const struct profil_range *range)
 {
-	struct profil_open open = {
-		.size = sizeof(open),
+	int fd = descriptor_open_as((struct profil_open){
 		.flags = period ? PROFIL_OPEN_JITTER : 0,
 		.modes = modes,
 		.fork = on_fork,
 		.nr_records = nr_records,
 		.period = period,
-	};
-	int fd = ioctl(device_fd(), PROFIL_IOC_OPEN, &open);
+	});
 
-	if (fd < 0 || descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL) ||
-	    (range && descriptor_add(fd, PROFIL_SPACE_SELF, range, 1)) || descriptor_enable(fd))
+	if (descriptor_begin(fd, PROFIL_SCOPE_PROCESS, range, !!range))
 		die("session");
 	return fd;
 }
@@ -41,18 +38,10 @@ static void session_begin(struct profile *p)
 {
 	const u32 modes = p->want & WANT_USER ? PROFIL_MODE_USER : MODES_ALL;
 	const u64 period = p->profiler == CLOCK ? p->clock_period : 0;
-	struct profil_range range = {
-		.start = addr(places),
-		.end = addr(places) + NR_PLACES * PLACE_SIZE,
-		.offset = addr(places),
-		.buffer = addr(counters),
-		.nr_counters = NR_PLACES,
-		.scale = 65536,
-		.granule = PLACE_SIZE,
-		.step = 1,
-		.width = 4,
-	};
+	struct profil_range range = range_of(addr(places), addr(places) + NR_PLACES * PLACE_SIZE,
+					     counters, NR_PLACES, 4);
 
+	range.granule = PLACE_SIZE;
 	memset(counters, 0, sizeof(counters));
 	p->period = period ?: p->tick_ns;
 	if (p->want & WANT_CHILDREN) {

@@ -55,7 +55,7 @@ struct outcome {
 
 static double seconds = 6;
 static u64 seed = 1;
-static u64 tick_ns;
+static u64 tick;
 
 void die(const char *what)
 {
@@ -63,17 +63,9 @@ void die(const char *what)
 	_exit(1);
 }
 
-static u64 now(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
-
 static u64 cpu_now(void)
 {
-	return now(CLOCK_PROCESS_CPUTIME_ID);
+	return cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 static u64 budget(void)
@@ -113,16 +105,7 @@ static void sleep_ns(u64 ns)
 /* Sleeps for a random part of a tick, so that the phase of the tick is random afterwards. */
 static void random_pause(void)
 {
-	sleep_ns(random_below(tick_ns));
-}
-
-static u64 children_cpu(void)
-{
-	struct rusage u;
-
-	getrusage(RUSAGE_CHILDREN, &u);
-	return (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000ULL +
-	       (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000ULL;
+	sleep_ns(random_below(tick));
 }
 
 /*
@@ -134,16 +117,16 @@ static u64 children_cpu(void)
 static void begin(struct outcome *o)
 {
 	profile_start(&o->profile);
-	o->ticks = now(TICKS_CLOCK);
-	o->cpu = cpu_now() + children_cpu();
-	o->elapsed = now(CLOCK_MONOTONIC);
+	o->ticks = cpu_ns(TICKS_CLOCK);
+	o->cpu = cpu_now() + children_ns();
+	o->elapsed = now_ns();
 }
 
 static void end(struct outcome *o)
 {
-	o->cpu = cpu_now() + children_cpu() - o->cpu;
-	o->elapsed = now(CLOCK_MONOTONIC) - o->elapsed;
-	o->ticks = (now(TICKS_CLOCK) - o->ticks) / tick_ns;
+	o->cpu = cpu_now() + children_ns() - o->cpu;
+	o->elapsed = now_ns() - o->elapsed;
+	o->ticks = (cpu_ns(TICKS_CLOCK) - o->ticks) / tick;
 	profile_stop(&o->profile);
 }
 
@@ -296,7 +279,7 @@ static void row_cpu_time(struct outcome *o)
 /* 4: processes that live for less than a tick, from fork() to wait() */
 static void row_processes(struct outcome *o)
 {
-	u64 before, after = children_cpu();
+	u64 before, after = children_ns();
 
 	begin(o);
 	for (unsigned int i = 0; i < PROCESSES; i++) {
@@ -314,26 +297,26 @@ static void row_processes(struct outcome *o)
 		if (pid < 0 || waitpid(pid, NULL, 0) != pid)
 			die("fork");
 		before = after;
-		after = children_cpu();
+		after = children_ns();
 		if (after - before > o->longest)
 			o->longest = after - before;
 		random_pause();
 	}
 	end(o);
 	o->figures[0] = share(o->profile.children, o->profile.samples,
-			      (double)children_cpu() / o->cpu);
+			      (double)children_ns() / o->cpu);
 	o->figures[1] = samples_rate(o);
 }
 
 /* 5: two places call the kernel equally often, for different amounts of work */
 static u64 cost_of(unsigned int place, int zero, char *buffer, size_t bytes)
 {
-	u64 before = now(CLOCK_THREAD_CPUTIME_ID);
+	u64 before = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	for (unsigned int i = 0; i < 200; i++)
 		if (place_read(place, zero, buffer, bytes) < 0)
 			die("/dev/zero");
-	return now(CLOCK_THREAD_CPUTIME_ID) - before;
+	return cpu_ns(CLOCK_THREAD_CPUTIME_ID) - before;
 }
 
 static void row_system_calls(struct outcome *o)
@@ -417,11 +400,11 @@ static u64 tick_phase;
 static void learn_phase(void)
 {
 	for (unsigned int i = 0; i < 10; i++) {
-		u64 last = now(CLOCK_MONOTONIC_COARSE);
+		u64 last = cpu_ns(CLOCK_MONOTONIC_COARSE);
 
-		while (now(CLOCK_MONOTONIC_COARSE) == last)
+		while (cpu_ns(CLOCK_MONOTONIC_COARSE) == last)
 			;
-		tick_phase = now(CLOCK_MONOTONIC) % tick_ns;
+		tick_phase = now_ns() % tick;
 	}
 }
 
@@ -440,12 +423,11 @@ static void row_asleep(struct outcome *o)
 	do {
 		u64 time, due;
 
-		while (time = now(CLOCK_MONOTONIC),
-		       !near_multiple(time - tick_phase + tick_ns, tick_ns))
+		while (time = now_ns(), !near_multiple(time - tick_phase + tick, tick))
 			place_run(0, CHUNK);
-		due = time - (time - tick_phase) % tick_ns + GUARD_AFTER;
+		due = time - (time - tick_phase) % tick + GUARD_AFTER;
 		if (due <= time)
-			due += tick_ns;
+			due += tick;
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME,
 				&(struct timespec) { due / 1000000000, due % 1000000000 }, NULL);
 	} while (cpu_now() < until);
@@ -470,7 +452,7 @@ static void row_elsewhere(struct outcome *o)
 
 		time = cpu_now();
 		cover = near_multiple(time - start, 4 * MS) ||
-			near_multiple(now(CLOCK_MONOTONIC) - tick_phase + tick_ns, tick_ns);
+			near_multiple(now_ns() - tick_phase + tick, tick);
 		place_run(cover, CHUNK);
 		chunks[cover]++;
 	} while (time - start < budget());
@@ -629,7 +611,7 @@ static void run(const struct row *row, enum profiler profiler, struct outcome *o
 	o->profile.profiler = profiler;
 	o->profile.want = row->want;
 	o->profile.clock_period = row->clock_period ?: MS;
-	o->profile.tick_ns = tick_ns;
+	o->profile.tick_ns = tick;
 	prctl(PR_SET_TIMERSLACK, 1);
 	/* gperftools prints a message to stderr at the end. */
 	if (profiler == GPERFTOOLS && !freopen("/dev/null", "w", stderr))
@@ -686,7 +668,7 @@ static const char *wrong(const struct row *row, const struct outcome *o)
 	} else if (p->stats.hit != sum(p->places, NR_PLACES)) {
 		return "hits are not the sum of the counters";
 	}
-	if (o->longest >= tick_ns)
+	if (o->longest >= tick)
 		return "a process was longer than a tick";
 	if (p->profiler == TICK && llabs((long long)(p->own - o->ticks)) > OFF)
 		return "the kernel counted a different number of ticks";
@@ -759,11 +741,10 @@ static int table(const char *only)
 				off = llabs((long long)(p->own - outcomes[k].ticks));
 		}
 	}
-	printf("seed %llu, %g s of CPU time a cell, Linux %s; clock: with jitter, 4 ms in row 8\n",
-	       (unsigned long long)seed, seconds, system.release);
-	printf("%llu ticks%s, %llu missed; tick: at most %lld off the kernel's own count\n",
-	       (unsigned long long)ticks, bad ? "" : ", all accounted for",
-	       (unsigned long long)missed, off);
+	printf("seed %lu, %g s of CPU time a cell, Linux %s; clock: with jitter, 4 ms in row 8\n",
+	       seed, seconds, system.release);
+	printf("%lu ticks%s, %lu missed; tick: at most %lld off the kernel's own count\n", ticks,
+	       bad ? "" : ", all accounted for", missed, off);
 	if (longest)
 		printf("longest process of row 4: %.2f ms\n", longest / 1e6);
 	return bad;
@@ -774,12 +755,10 @@ static void print_account(const struct outcome *o)
 	const struct profil_stats *s = &o->profile.stats;
 
 	if (o->profile.profiler == TICK)
-		printf("# ticks of the process itself: %llu, the kernel counted %llu\n",
-		       (unsigned long long)o->profile.own, (unsigned long long)o->ticks);
+		printf("# ticks of the process itself: %lu, the kernel counted %lu\n",
+		       o->profile.own, o->ticks);
 	printf("# %llu ticks: hit %llu outside %llu saturated %llu dropped %llu; missed %llu\n",
-	       (unsigned long long)s->ticks, (unsigned long long)s->hit,
-	       (unsigned long long)s->outside, (unsigned long long)s->saturated,
-	       (unsigned long long)s->dropped, (unsigned long long)s->missed);
+	       s->ticks, s->hit, s->outside, s->saturated, s->dropped, s->missed);
 }
 
 static int check(const char *only)
@@ -789,7 +768,7 @@ static int check(const char *only)
 	int number = 0, bad = 0;
 
 	printf("TAP version 13\n1..%zu\n", only ? 2 : 2 * NR_ROWS);
-	printf("# seed %llu, %g s of CPU time each\n", (unsigned long long)seed, seconds);
+	printf("# seed %lu, %g s of CPU time each\n", seed, seconds);
 	for (const struct row *row = rows; row < rows + NR_ROWS; row++) {
 		if (only && strcmp(only, row->number))
 			continue;
@@ -846,6 +825,6 @@ int main(int argc, char **argv)
 	errno = 0;
 	if (device_query(&query))
 		die(PROFIL_DEVICE);
-	tick_ns = query.tick_ns;
+	tick = query.tick_ns;
 	return checking ? check(only) : table(only);
 }

@@ -2,7 +2,7 @@
 #ifndef _TRUTH_H
 #define _TRUTH_H
 
-#include "../lib/device.h"
+#include "../lib/loop.h"
 #include "places.h"
 
 #define MS		1000000ULL
