@@ -250,6 +250,17 @@ static inline int descriptor_enable(int fd)
 	return descriptor_ioctl(fd, PROFIL_IOC_ENABLE, &enable);
 }
 
+/* Attaches the caller, adds @nr_ranges of it, and enables the session: 0, or a negative errno. */
+static inline int descriptor_begin(int fd, u32 scope, const struct profil_range *ranges,
+				   u32 nr_ranges)
+{
+	int err = descriptor_attach(fd, scope, 0, NULL);
+
+	if (!err && nr_ranges)
+		err = descriptor_add(fd, PROFIL_SPACE_SELF, ranges, nr_ranges);
+	return err ?: descriptor_enable(fd);
+}
+
 static inline int descriptor_stats(int fd, struct profil_stats *stats)
 {
 	memset(stats, 0, sizeof(*stats));

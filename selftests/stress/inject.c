@@ -16,6 +16,7 @@
 #include "kernel.h"
 #include "loop.h"
 #include "process.h"
+#include "usage.h"
 
 /* Kernels with fault injection are slow. */
 #undef TEST_TIMEOUT_DEFAULT
@@ -23,16 +24,9 @@
 
 #define PAGES		16UL
 #define RANGES		600U
+#define PERIOD		10000000	/* ns */
 #define DEBUGFS		"/sys/kernel/debug/"
 #define FAIL_NTH	"/proc/thread-self/fail-nth"
-
-/* Resources of the kernel that this process uses. A failure must not change them. */
-struct usage {
-	u64 locked;
-	long long users;
-	long long pins;
-	int descriptor;		/* the number that the next descriptor gets */
-};
 
 /*
  * After it scheduled a thread, the kernel writes to the C library's rseq area, and kills the thread
@@ -54,6 +48,7 @@ FIXTURE(inject) {
 	int bystander;			/* a session that must continue to count */
 	int fd;				/* the session that the calls are for */
 	struct usage before;
+	int descriptor;			/* the number that the next descriptor got */
 	struct profil_range range;	/* in counters */
 	struct profil_range *ranges;
 	struct profil_start start;
@@ -71,76 +66,40 @@ static int next_descriptor(void)
 	return fd;
 }
 
-static struct usage usage(void)
+/* Writes a setting of both kinds of allocations. */
+static int set_both(const char *name, const char *value)
 {
-	return (struct usage) {
-		.locked = pinned_bytes(),
-		.users = module_users(),
-		.pins = pinned_pages(),
-		.descriptor = next_descriptor(),
-	};
-}
+	char slab[64], page[64];
 
-static bool same(const struct usage *before)
-{
-	struct usage now = usage();
-
-	return now.locked == before->locked && now.users == before->users &&
-	       now.pins == before->pins && now.descriptor == before->descriptor;
+	snprintf(slab, sizeof(slab), DEBUGFS "failslab/%s", name);
+	snprintf(page, sizeof(page), DEBUGFS "fail_page_alloc/%s", name);
+	return file_write(slab, value) ?: file_write(page, value);
 }
 
 /* No stack dumps. With probability 0, only fail-nth makes allocations fail. */
-static const char *const settings[][2] = {
-	{ DEBUGFS "failslab/verbose", "0" },
-	{ DEBUGFS "failslab/probability", "0" },
-	{ DEBUGFS "failslab/ignore-gfp-wait", "N" },
-	{ DEBUGFS "fail_page_alloc/verbose", "0" },
-	{ DEBUGFS "fail_page_alloc/probability", "0" },
-	{ DEBUGFS "fail_page_alloc/ignore-gfp-wait", "N" },
-	{ DEBUGFS "fail_page_alloc/ignore-gfp-highmem", "N" },
-	{ DEBUGFS "fail_page_alloc/min-order", "0" },
-	{ DEBUGFS "fail_usercopy/verbose", "0" },
-	{ DEBUGFS "fail_usercopy/probability", "0" },
-};
-
 static int set_up(void)
 {
-	int err;
+	int err = set_both("verbose", "0") ?: set_both("probability", "0") ?:
+		  set_both("ignore-gfp-wait", "N") ?:
+		  file_write(DEBUGFS "fail_page_alloc/ignore-gfp-highmem", "N") ?:
+		  file_write(DEBUGFS "fail_page_alloc/min-order", "0");
 
-	for (unsigned int i = 0; i < ARRAY_SIZE(settings); i++) {
-		err = file_write(settings[i][0], settings[i][1]);
-		if (err && !(err == -ENOENT && strstr(settings[i][0], "usercopy")))
-			return err;
-	}
-	return 0;
+	if (err || access(DEBUGFS "fail_usercopy", F_OK))
+		return err;
+	return file_write(DEBUGFS "fail_usercopy/verbose", "0") ?:
+	       file_write(DEBUGFS "fail_usercopy/probability", "0");
 }
 
 /* Lets allocations fail at random, with @probability %, in tasks whose make-it-fail is 1. */
-static bool fail_at_random(const char *probability)
+static int fail_at_random(const char *probability)
 {
-	return !file_write(DEBUGFS "failslab/task-filter", "Y") &&
-	       !file_write(DEBUGFS "failslab/times", "-1") &&
-	       !file_write(DEBUGFS "failslab/probability", probability) &&
-	       !file_write(DEBUGFS "fail_page_alloc/task-filter", "Y") &&
-	       !file_write(DEBUGFS "fail_page_alloc/times", "-1") &&
-	       !file_write(DEBUGFS "fail_page_alloc/probability", probability);
+	return set_both("task-filter", "Y") ?: set_both("times", "-1") ?:
+	       set_both("probability", probability);
 }
 
-static bool no_more_failures(void)
+static int no_more_failures(void)
 {
-	return !set_up() &&
-	       !file_write(DEBUGFS "failslab/task-filter", "N") &&
-	       !file_write(DEBUGFS "fail_page_alloc/task-filter", "N");
-}
-
-static int bystander_open(const struct profil_range *range)
-{
-	int fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-
-	if (fd < 0 || descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL) ||
-	    descriptor_add(fd, PROFIL_SPACE_SELF, range, 1) || descriptor_enable(fd))
-		return -1;
-	return fd;
+	return set_up() ?: set_both("task-filter", "N");
 }
 
 FIXTURE_SETUP(inject)
@@ -151,19 +110,17 @@ FIXTURE_SETUP(inject)
 	self->tick_ns = q.tick_ns;
 	self->nth = -1;
 	self->fd = -1;
-	self->bystander = -1;
 	if (access(FAIL_NTH, W_OK) || access(DEBUGFS "failslab", R_OK))
 		SKIP(return, "needs root, and a kernel with FAULT_INJECTION and FAILSLAB");
 	ASSERT_EQ(0, set_up());
 	self->buffer = map_private(PAGES * PAGE);
 	self->counters = map_new(2 * PAGE, MAP_PRIVATE | MAP_POPULATE);
-	self->ranges = calloc(RANGES, sizeof(*self->ranges));
-	ASSERT_NE(NULL, self->ranges);
+	self->ranges = map_private(q.max_ranges * sizeof(*self->ranges));
 	/* Workers may still free resources that earlier tests left when they exited. */
 	await(module_users() <= 1);
 	self->range = range_all(self->counters, 1, 8);
-	self->bystander = bystander_open(&self->range);
-	ASSERT_LE(0, self->bystander);
+	ASSERT_OPEN(self->bystander, 0);
+	ASSERT_EQ(0, descriptor_begin(self->bystander, PROFIL_SCOPE_PROCESS, &self->range, 1));
 	self->range.buffer = addr(self->counters) + PAGE;
 	self->nth = open(FAIL_NTH, O_RDWR | O_CLOEXEC);
 	ASSERT_LE(0, self->nth);
@@ -172,37 +129,26 @@ FIXTURE_SETUP(inject)
 		.modes = MODES_ALL,
 		.ranges = addr(self->ranges),
 	};
+	self->open.modes = MODES_ALL;
 	self->before = usage();
+	self->before.percpu = LLONG_MAX / 2;	/* of other processes, too */
+	self->descriptor = next_descriptor();
 }
-
-#define NEEDS_INJECTION() do {	\
-	if (self->nth < 0)	\
-		return;		\
-} while (0)
 
 FIXTURE_TEARDOWN(inject)
 {
 	struct profil_stats s;
 
-	NEEDS_INJECTION();
+	if (self->nth < 0)
+		return;
 	no_more_failures();
-	if (self->child > 0) {
-		kill(self->child, SIGKILL);
-		waitpid(self->child, NULL, 0);
-	}
+	kill_children();
 	session_stop(PROFIL_SCOPE_THREAD, NULL);
 	session_stop(PROFIL_SCOPE_PROCESS, NULL);
 	if (self->fd >= 0)
 		close(self->fd);
-	EXPECT_TRUE(await(same(&self->before))) {
-		struct usage now = usage();
-
-		TH_LOG("locked %llu, was %llu", (unsigned long long)now.locked,
-		       (unsigned long long)self->before.locked);
-		TH_LOG("module's users %lld, were %lld", now.users, self->before.users);
-		TH_LOG("pinned pages %lld, were %lld", now.pins, self->before.pins);
-		TH_LOG("next descriptor %d, was %d", now.descriptor, self->before.descriptor);
-	}
+	expect_same_usage(_metadata, &self->before);
+	EXPECT_EQ(self->descriptor, next_descriptor());
 	EXPECT_TRUE(descriptor_burn(self->bystander, 0, 2));
 	EXPECT_EQ(0, descriptor_disable(self->bystander, &s));
 	EXPECT_TRUE(accounted(&s));
@@ -210,6 +156,26 @@ FIXTURE_TEARDOWN(inject)
 	/* A thread that exits loses its mm before its last ticks, which are dropped. */
 	EXPECT_EQ(s.dropped_exit, s.dropped);
 }
+
+/* A test that does nothing if the kernel cannot inject failures: the setup has skipped it. */
+#define TEST_INJECT(test_name)							\
+	static void inject_##test_name##_run(struct __test_metadata *_metadata,	\
+					     FIXTURE_DATA(inject) *self);	\
+	TEST_F(inject, test_name)						\
+	{									\
+		if (self->nth >= 0)						\
+			inject_##test_name##_run(_metadata, self);		\
+	}									\
+	static void inject_##test_name##_run(struct __test_metadata *_metadata,	\
+					     FIXTURE_DATA(inject) *self)
+
+/* A test that makes a call fail: @op, after the statements that follow. */
+#define TEST_SWEEP(test_name, op, next, ...)					\
+	TEST_INJECT(test_name)							\
+	{									\
+		__VA_ARGS__;							\
+		sweep(_metadata, self, op, next);				\
+	}
 
 /*
  * A call, and functions that run before and after it. They return 0 or a negative errno; @call can
@@ -219,9 +185,16 @@ struct op {
 	int (*before)(FIXTURE_DATA(inject) *self);
 	int (*call)(FIXTURE_DATA(inject) *self);
 	int (*after)(FIXTURE_DATA(inject) *self);	/* undoes a call that succeeded */
-	bool (*unchanged)(FIXTURE_DATA(inject) *self);	/* checks after a call that failed */
+	int (*unchanged)(FIXTURE_DATA(inject) *self);	/* after a call that failed: true or not */
 	int error;					/* another errno that is allowed */
 };
+
+/* Such a function */
+#define STEP(name, value)							\
+	static int name(FIXTURE_DATA(inject) *self __attribute__((unused)))	\
+	{									\
+		return value;							\
+	}
 
 static void fail_after(int nth, unsigned int n)
 {
@@ -243,13 +216,13 @@ static bool has_failed(int nth)
 	return failed;
 }
 
-static int call_while_failing(FIXTURE_DATA(inject) *self, const struct op *op, unsigned int n,
-			      bool *failed)
+static int call_while_failing(FIXTURE_DATA(inject) *self, int (*call)(FIXTURE_DATA(inject) *self),
+			      unsigned int n, bool *failed)
 {
 	int err;
 
 	fail_after(self->nth, n);
-	err = op->call(self);
+	err = call(self);
 	*failed = has_failed(self->nth);
 	return err;
 }
@@ -282,11 +255,9 @@ static void sweep(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self,
 	int err;
 
 	for (n = 1; failed; n = next(n)) {
-		if (op->before) {
-			ASSERT_EQ(0, op->before(self));
-		}
+		ASSERT_EQ(0, op->before ? op->before(self) : 0);
 		locked = pinned_bytes();
-		err = call_while_failing(self, op, n, &failed);
+		err = call_while_failing(self, op->call, n, &failed);
 		if (err >= 0) {
 			ASSERT_EQ(0, op->after ? op->after(self) : 0);
 			continue;
@@ -300,8 +271,7 @@ static void sweep(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self,
 			TH_LOG("%u: error %d", n, err);
 		}
 		ASSERT_TRUE(await(pinned_bytes() == locked)) {
-			TH_LOG("%u: error %d: locked %llu, was %llu", n, err,
-			       (unsigned long long)pinned_bytes(), (unsigned long long)locked);
+			TH_LOG("%u: error %d: locked %lu, was %lu", n, err, pinned_bytes(), locked);
 		}
 		ASSERT_TRUE(goes_on(self->bystander));
 		/*
@@ -322,42 +292,19 @@ static void sweep(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self,
  * The device
  */
 
-static int call_query(FIXTURE_DATA(inject) *self)
-{
-	struct profil_query q;
+STEP(call_query, device_query(&(struct profil_query){}))
 
-	(void)self;
-	return device_query(&q);
-}
+static const struct op query = { .call = call_query };
 
-TEST_F(inject, query)
-{
-	NEEDS_INJECTION();
-	sweep(_metadata, self, &(struct op){ .call = call_query }, each);
-}
+TEST_SWEEP(query, &query, each)
 
 /* Maps the buffer anew, without pages. */
-static int fresh_buffer(FIXTURE_DATA(inject) *self)
-{
-	return mmap(self->buffer, PAGES * PAGE, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != self->buffer ||
-	       madvise(self->buffer, PAGES * PAGE, MADV_NOHUGEPAGE);
-}
-
-static int call_start(FIXTURE_DATA(inject) *self)
-{
-	return device_ioctl(PROFIL_IOC_START, &self->start);
-}
-
-static int stop_it(FIXTURE_DATA(inject) *self)
-{
-	return session_stop(self->start.scope, NULL);
-}
-
-static bool is_off_still(FIXTURE_DATA(inject) *self)
-{
-	return is_off(self->start.scope);
-}
+STEP(fresh_buffer, mmap(self->buffer, PAGES * PAGE, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != self->buffer ||
+		   madvise(self->buffer, PAGES * PAGE, MADV_NOHUGEPAGE))
+STEP(call_start, device_ioctl(PROFIL_IOC_START, &self->start))
+STEP(stop_it, session_stop(self->start.scope, NULL))
+STEP(is_off_still, is_off(self->start.scope))
 
 static const struct op start = {
 	.before = fresh_buffer,
@@ -376,99 +323,51 @@ static void set_ranges(FIXTURE_DATA(inject) *self, u32 nr)
 	self->start.nr_ranges = nr;
 }
 
-TEST_F(inject, start)
-{
-	NEEDS_INJECTION();
-	set_ranges(self, 1);
-	sweep(_metadata, self, &start, each);
-}
+TEST_SWEEP(start, &start, each, set_ranges(self, 1))
 
-TEST_F(inject, start_of_a_thread)
-{
-	NEEDS_INJECTION();
-	set_ranges(self, 1);
-	self->start.scope = PROFIL_SCOPE_THREAD;
-	sweep(_metadata, self, &start, each);
-}
+TEST_SWEEP(start_of_a_thread, &start, each,
+	   set_ranges(self, 1);
+	   self->start.scope = PROFIL_SCOPE_THREAD)
 
-TEST_F(inject, start_without_ranges)
-{
-	NEEDS_INJECTION();
-	sweep(_metadata, self, &start, each);
-}
+TEST_SWEEP(start_without_ranges, &start, each)
 
-TEST_F(inject, start_with_unpopulated_pages)
-{
-	NEEDS_INJECTION();
-	self->ranges[0] = range_all(self->buffer, PAGES * PAGE / 8, 8);
-	self->start.nr_ranges = 1;
-	sweep(_metadata, self, &start, each);
-}
+TEST_SWEEP(start_with_unpopulated_pages, &start, each,
+	   self->ranges[0] = range_all(self->buffer, PAGES * PAGE / 8, 8);
+	   self->start.nr_ranges = 1)
 
-TEST_F(inject, start_with_many_ranges)
-{
-	NEEDS_INJECTION();
-	set_ranges(self, RANGES);
-	sweep(_metadata, self, &start, each);
-}
+TEST_SWEEP(start_with_many_ranges, &start, each, set_ranges(self, RANGES))
 
-TEST_F(inject, start_with_scattered_buffers)
-{
-	NEEDS_INJECTION();
-	set_ranges(self, PAGES / 2);
-	for (u32 i = 0; i < PAGES / 2; i++)
-		self->ranges[i].buffer = addr(self->buffer) + 2 * i * PAGE;
-	sweep(_metadata, self, &start, each);
-}
+TEST_SWEEP(start_with_scattered_buffers, &start, each,
+	   set_ranges(self, PAGES / 2);
+	   for (u32 i = 0; i < PAGES / 2; i++)
+		   self->ranges[i].buffer = addr(self->buffer) + 2 * i * PAGE)
 
-TEST_F(inject, start_with_the_largest_number_of_ranges)
-{
-	struct profil_query q;
-	u32 nr;
+TEST_SWEEP(start_with_the_largest_number_of_ranges, &start, some,
+	   struct profil_query q;
+	   ASSERT_EQ(0, device_query(&q));
+	   set_ranges(self, q.max_ranges))
 
-	NEEDS_INJECTION();
-	ASSERT_EQ(0, device_query(&q));
-	nr = q.max_ranges;
-	self->ranges = realloc(self->ranges, nr * sizeof(*self->ranges));
-	ASSERT_NE(NULL, self->ranges);
-	self->start.ranges = addr(self->ranges);
-	set_ranges(self, nr);
-	sweep(_metadata, self, &start, some);
-}
+TEST_SWEEP(start_with_a_period, &start, each,
+	   set_ranges(self, 1);
+	   self->start.period = PERIOD)
 
-TEST_F(inject, start_with_a_period)
-{
-	NEEDS_INJECTION();
-	set_ranges(self, 1);
-	self->start.period = 10000000;
-	sweep(_metadata, self, &start, each);
-}
+TEST_SWEEP(start_that_records_pcs, &start, each,
+	   self->ranges[0] = range_of(0, ~0ULL, self->buffer, PAGE / 8, 8);
+	   self->ranges[0].flags = PROFIL_RANGE_PCS;
+	   self->start.nr_ranges = 1;
+	   self->start.modes = PROFIL_MODE_USER)
 
-TEST_F(inject, start_that_records_pcs)
-{
-	NEEDS_INJECTION();
-	self->ranges[0] = range_of(0, ~0ULL, self->buffer, PAGE / 8, 8);
-	self->ranges[0].offset = 0;
-	self->ranges[0].flags = PROFIL_RANGE_PCS;
-	self->start.nr_ranges = 1;
-	self->start.modes = PROFIL_MODE_USER;
-	sweep(_metadata, self, &start, each);
-}
-
-/* Starts the session that the call replaces. */
-static int start_old(FIXTURE_DATA(inject) *self)
-{
-	return fresh_buffer(self) ?:
-	       session_start(self->start.scope, PROFIL_START_REPLACE, &self->range, 1);
-}
-
-static bool is_on_still(FIXTURE_DATA(inject) *self)
+static int is_on_still(FIXTURE_DATA(inject) *self)
 {
 	struct profil_stats s;
 
 	return !session_stats(self->start.scope, &s) && s.state == PROFIL_STATE_ON &&
 	       accounted(&s);
 }
+
+/* Starts the session that the call replaces. */
+STEP(start_old, fresh_buffer(self) ?:
+		session_start(self->start.scope, PROFIL_START_REPLACE, &self->range, 1))
 
 static const struct op replace = {
 	.before = start_old,
@@ -477,37 +376,30 @@ static const struct op replace = {
 	.error = -EBUSY,
 };
 
-static void sweep_replace(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self)
+static void sweep_replace(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self, u32 nr)
 {
+	set_ranges(self, nr);
 	self->start.flags = PROFIL_START_REPLACE;
 	sweep(_metadata, self, &replace, each);
 	EXPECT_TRUE(loop_burn(self->start.scope, 0, 2));
 }
 
-TEST_F(inject, replacement)
+TEST_INJECT(replacement)
 {
-	NEEDS_INJECTION();
-	set_ranges(self, PAGES);
-	sweep_replace(_metadata, self);
+	sweep_replace(_metadata, self, PAGES);
 }
 
-TEST_F(inject, replacement_of_a_threads_session)
+TEST_INJECT(replacement_of_a_threads_session)
 {
-	NEEDS_INJECTION();
-	set_ranges(self, PAGES);
 	self->start.scope = PROFIL_SCOPE_THREAD;
-	sweep_replace(_metadata, self);
+	sweep_replace(_metadata, self, PAGES);
 }
 
-TEST_F(inject, replacement_by_a_session_with_a_period)
+TEST_INJECT(replacement_by_a_session_with_a_period)
 {
-	NEEDS_INJECTION();
-	set_ranges(self, 1);
-	self->start.period = 10000000;
-	sweep_replace(_metadata, self);
+	self->start.period = PERIOD;
+	sweep_replace(_metadata, self, 1);
 }
-
-/* Removes the hook, so that the call installs it. */
 
 static bool hook_gone(void)
 {
@@ -516,41 +408,24 @@ static bool hook_gone(void)
 	return !device_query(&q) && q.hook == PROFIL_HOOK_NONE;
 }
 
-static int no_hook(FIXTURE_DATA(inject) *self)
+/* The hook must be gone, so that each call installs it. */
+TEST_INJECT(start_when_the_tick_is_not_hooked)
 {
-	return fresh_buffer(self) ?: await(hook_gone()) ? 0 : -ETIME;
-}
-
-static bool nothing_hooked(FIXTURE_DATA(inject) *self)
-{
-	struct profil_query q;
-
-	return is_off_still(self) && !device_query(&q);
-}
-
-TEST_F(inject, start_when_the_tick_is_not_hooked)
-{
-	struct op unhooked = start;
-	struct profil_stats s;
+	bool failed = true;
 	char linger[32];
+	int err;
 
-	NEEDS_INJECTION();
 	ASSERT_EQ(0, file_exchange(LINGER_S, "0", linger, sizeof(linger)));
-	ASSERT_EQ(0, descriptor_disable(self->bystander, &s));
-	unhooked.before = no_hook;
-	unhooked.unchanged = nothing_hooked;
+	ASSERT_EQ(0, descriptor_disable(self->bystander, NULL));
 	set_ranges(self, 1);
-	for (unsigned int n = 1, failed = true; failed; n = some(n)) {
-		bool fired;
-		int err;
-
-		ASSERT_EQ(0, no_hook(self));
-		err = call_while_failing(self, &unhooked, n, &fired);
-		failed = fired;
+	for (unsigned int n = 1; failed; n = some(n)) {
+		ASSERT_EQ(0, fresh_buffer(self));
+		ASSERT_TRUE(await(hook_gone()));
+		err = call_while_failing(self, call_start, n, &failed);
 		if (err) {
-			ASSERT_TRUE(fired);
+			ASSERT_TRUE(failed);
 			ASSERT_TRUE(err == -ENOMEM || err == -EFAULT || err == -EBUSY);
-			ASSERT_TRUE(nothing_hooked(self));
+			ASSERT_TRUE(is_off_still(self));
 			continue;
 		}
 		ASSERT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 1));
@@ -560,65 +435,37 @@ TEST_F(inject, start_when_the_tick_is_not_hooked)
 	ASSERT_EQ(0, file_write(LINGER_S, linger));
 }
 
-static int start_many(FIXTURE_DATA(inject) *self)
-{
-	return fresh_buffer(self) ?:
-	       session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->ranges,
-			     self->start.nr_ranges);
-}
+STEP(start_many, fresh_buffer(self) ?:
+		 session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->ranges,
+			       self->start.nr_ranges))
+STEP(call_stats, session_stats(self->start.scope, &(struct profil_stats){}))
+STEP(must_be_on, is_on_still(self) ? 0 : -ENODEV)
 
-static int call_stats(FIXTURE_DATA(inject) *self)
-{
-	struct profil_stats s;
+static const struct op stats = {
+	.before = start_many,
+	.call = call_stats,
+	.after = must_be_on,
+	.unchanged = is_on_still,
+};
 
-	return session_stats(self->start.scope, &s);
-}
+TEST_SWEEP(stats, &stats, each, set_ranges(self, PAGES))
 
-static int must_be_on(FIXTURE_DATA(inject) *self)
-{
-	return is_on_still(self) ? 0 : -ENODEV;
-}
-
-TEST_F(inject, stats)
-{
-	NEEDS_INJECTION();
-	set_ranges(self, PAGES);
-	sweep(_metadata, self, &(struct op){
-		.before = start_many,
-		.call = call_stats,
-		.after = must_be_on,
-		.unchanged = is_on_still,
-	}, each);
-}
-
-static int start_new(FIXTURE_DATA(inject) *self)
-{
-	session_stop(self->start.scope, NULL);
-	return fresh_buffer(self) ?: call_start(self);
-}
-
-static int call_stop(FIXTURE_DATA(inject) *self)
-{
-	struct profil_stats s;
-
-	return session_stop(self->start.scope, &s);
-}
+STEP(call_stop, session_stop(self->start.scope, &(struct profil_stats){}))
 
 /* STOP may also fail because it cannot write the statistics of the session that it has stopped. */
-TEST_F(inject, stop)
+TEST_INJECT(stop)
 {
-	NEEDS_INJECTION();
-	set_ranges(self, PAGES);
-	for (unsigned int n = 1, failed = true; failed; n++) {
-		bool fired;
-		int err;
+	bool failed = true;
+	int err;
 
-		ASSERT_EQ(0, start_new(self));
-		err = call_while_failing(self, &(struct op){ .call = call_stop }, n, &fired);
-		failed = fired;
-		ASSERT_TRUE(!err || (fired && err == -EFAULT));
-		ASSERT_TRUE(is_on_still(self) || is_off_still(self));
-		ASSERT_TRUE(err || is_off_still(self));
+	set_ranges(self, PAGES);
+	for (unsigned int n = 1; failed; n++) {
+		stop_it(self);
+		ASSERT_EQ(0, fresh_buffer(self));
+		ASSERT_EQ(0, call_start(self));
+		err = call_while_failing(self, call_stop, n, &failed);
+		ASSERT_TRUE(!err || (failed && err == -EFAULT));
+		ASSERT_TRUE(is_off_still(self) || (err && is_on_still(self)));
 		ASSERT_TRUE(goes_on(self->bystander));
 	}
 }
@@ -627,23 +474,23 @@ static int call_describe(FIXTURE_DATA(inject) *self)
 {
 	self->described = (struct profil_describe) {
 		.size = sizeof(self->described),
-		.pid = self->child,
 		.nr_ranges = PAGES,
 		.ranges = addr(self->ranges),
 	};
 	return device_ioctl(PROFIL_IOC_DESCRIBE, &self->described);
 }
 
-TEST_F(inject, describe)
+static const struct op describe = {
+	.before = fresh_buffer,
+	.call = call_describe,
+	.unchanged = is_on_still,
+};
+
+TEST_INJECT(describe)
 {
-	NEEDS_INJECTION();
 	self->range.nr_counters = PAGE / 8;
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &self->range, 1));
-	sweep(_metadata, self, &(struct op){
-		.before = fresh_buffer,
-		.call = call_describe,
-		.unchanged = is_on_still,
-	}, each);
+	sweep(_metadata, self, &describe, each);
 	EXPECT_EQ(1U, self->described.nr_ranges);
 }
 
@@ -651,11 +498,7 @@ TEST_F(inject, describe)
  * Sessions with a descriptor
  */
 
-static int call_open(FIXTURE_DATA(inject) *self)
-{
-	self->fd = descriptor_open_as(self->open);
-	return self->fd;
-}
+STEP(call_open, self->fd = descriptor_open_as(self->open))
 
 static int close_it(FIXTURE_DATA(inject) *self)
 {
@@ -665,19 +508,10 @@ static int close_it(FIXTURE_DATA(inject) *self)
 	return err;
 }
 
-TEST_F(inject, open)
-{
-	NEEDS_INJECTION();
-	self->open = (struct profil_open) { .modes = MODES_ALL, .nr_records = 4096 };
-	sweep(_metadata, self, &(struct op){ .call = call_open, .after = close_it }, each);
-}
+static const struct op open_op = { .call = call_open, .after = close_it };
 
-TEST_F(inject, open_without_records)
-{
-	NEEDS_INJECTION();
-	self->open = (struct profil_open) { .modes = MODES_ALL, .period = 10000000 };
-	sweep(_metadata, self, &(struct op){ .call = call_open, .after = close_it }, each);
-}
+TEST_SWEEP(open, &open_op, each, self->open.nr_records = 4096)
+TEST_SWEEP(open_without_records, &open_op, each, self->open.period = PERIOD)
 
 static int open_new(FIXTURE_DATA(inject) *self)
 {
@@ -687,16 +521,6 @@ static int open_new(FIXTURE_DATA(inject) *self)
 	return self->fd < 0 ? self->fd : 0;
 }
 
-static void set_open(FIXTURE_DATA(inject) *self, u32 on_fork, u32 on_exec, u32 nr_records)
-{
-	self->open = (struct profil_open) {
-		.modes = MODES_ALL,
-		.fork = on_fork,
-		.exec = on_exec,
-		.nr_records = nr_records,
-	};
-}
-
 static u64 targets_of(int fd)
 {
 	struct profil_stats s;
@@ -704,143 +528,71 @@ static u64 targets_of(int fd)
 	return descriptor_stats(fd, &s) ? ~0ULL : s.targets;
 }
 
-static bool has_no_targets(FIXTURE_DATA(inject) *self)
+STEP(has_no_targets, !targets_of(self->fd))
+STEP(attach_self, descriptor_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL))
+STEP(attach_thread, descriptor_attach(self->fd, PROFIL_SCOPE_THREAD, 0, NULL))
+STEP(attach_child, descriptor_attach(self->fd, PROFIL_SCOPE_PROCESS, self->child, NULL))
+
+static int sleep_for_ever(void)
 {
-	return !targets_of(self->fd);
+	for (;;)
+		pause();
+	return 0;
 }
 
-static int attach_self(FIXTURE_DATA(inject) *self)
+TEST_INJECT(attach)
 {
-	return descriptor_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL);
-}
+	struct op op = { .before = open_new, .call = attach_self, .unchanged = has_no_targets };
 
-static int attach_thread(FIXTURE_DATA(inject) *self)
-{
-	return descriptor_attach(self->fd, PROFIL_SCOPE_THREAD, 0, NULL);
-}
-
-static int attach_child(FIXTURE_DATA(inject) *self)
-{
-	return descriptor_attach(self->fd, PROFIL_SCOPE_PROCESS, self->child, NULL);
-}
-
-static const struct op attach = {
-	.before = open_new,
-	.call = attach_self,
-	.unchanged = has_no_targets,
-};
-
-static pid_t sleeper(void)
-{
-	pid_t pid = fork();
-
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (;;)
-			pause();
-	}
-	return pid;
-}
-
-TEST_F(inject, attach)
-{
-	struct op op = attach;
-
-	NEEDS_INJECTION();
-	set_open(self, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
 	sweep(_metadata, self, &op, each);
 	op.call = attach_thread;
 	sweep(_metadata, self, &op, each);
 	op.call = attach_child;
-	self->child = sleeper();
-	ASSERT_LT(0, self->child);
+	self->child = spawn(sleep_for_ever);
 	sweep(_metadata, self, &op, each);
 }
 
 /* Opens a session that is on, with the caller as its target. */
-static int open_and_attach(FIXTURE_DATA(inject) *self)
-{
-	return open_new(self) ?: attach_self(self) ?: descriptor_enable(self->fd) ?:
-	       fresh_buffer(self);
-}
+STEP(open_and_attach, open_new(self) ?:
+		      descriptor_begin(self->fd, PROFIL_SCOPE_PROCESS, NULL, 0) ?:
+		      fresh_buffer(self))
+STEP(add_ranges, descriptor_add(self->fd, PROFIL_SPACE_SELF, self->ranges, self->start.nr_ranges))
+STEP(remove_self, descriptor_remove(self->fd, PROFIL_SPACE_SELF, 0, ~0ULL))
+STEP(nothing_added, goes_on(self->fd) && !remove_self(self))
 
-static int add_ranges(FIXTURE_DATA(inject) *self)
-{
-	return descriptor_add(self->fd, PROFIL_SPACE_SELF, self->ranges, self->start.nr_ranges);
-}
+static const struct op add = {
+	.before = open_and_attach,
+	.call = add_ranges,
+	.unchanged = nothing_added,
+};
 
-static int remove_self(FIXTURE_DATA(inject) *self)
+TEST_INJECT(add)
 {
-	return descriptor_remove(self->fd, PROFIL_SPACE_SELF, 0, ~0ULL);
-}
-
-/* Returns true if the session is on, and has no ranges. */
-static bool nothing_added(FIXTURE_DATA(inject) *self)
-{
-	return goes_on(self->fd) && !remove_self(self);
-}
-
-TEST_F(inject, add)
-{
-	const struct op op = {
-		.before = open_and_attach,
-		.call = add_ranges,
-		.unchanged = nothing_added,
-	};
-
-	NEEDS_INJECTION();
-	set_open(self, PROFIL_FORK_SHARE, PROFIL_EXEC_OFF, 0);
+	self->open.fork = PROFIL_FORK_SHARE;
 	set_ranges(self, PAGES);
 	for (u32 i = 0; i < PAGES; i++)
 		self->ranges[i].buffer = addr(self->buffer) + (i & ~3UL) * PAGE + 8 * i;
-	sweep(_metadata, self, &op, each);
+	sweep(_metadata, self, &add, each);
 	set_ranges(self, RANGES);
-	sweep(_metadata, self, &op, each);
+	sweep(_metadata, self, &add, each);
 }
 
-static int add_again(FIXTURE_DATA(inject) *self)
-{
-	return (self->fd < 0 ? open_and_attach(self) : 0) ?: add_ranges(self);
-}
-
+STEP(add_again, (self->fd < 0 ? open_and_attach(self) : 0) ?: add_ranges(self))
 /* Removes all but the first two ranges. */
-static int remove_most(FIXTURE_DATA(inject) *self)
-{
-	return descriptor_remove(self->fd, PROFIL_SPACE_SELF, self->ranges[2].start, ~0ULL);
-}
+STEP(remove_most, descriptor_remove(self->fd, PROFIL_SPACE_SELF, self->ranges[2].start, ~0ULL))
+STEP(remove_rest, remove_self(self) == 2 ? 0 : -EPROTO)
+STEP(nothing_removed, goes_on(self->fd) && remove_self(self) == (int)self->start.nr_ranges)
 
-static int remove_rest(FIXTURE_DATA(inject) *self)
-{
-	return remove_self(self) == 2 ? 0 : -EPROTO;
-}
+static const struct op remove_op = {
+	.before = add_again,
+	.call = remove_most,
+	.after = remove_rest,
+	.unchanged = nothing_removed,
+};
 
-static bool nothing_removed(FIXTURE_DATA(inject) *self)
-{
-	return goes_on(self->fd) && remove_self(self) == (int)self->start.nr_ranges;
-}
-
-TEST_F(inject, remove)
-{
-	NEEDS_INJECTION();
-	set_open(self, PROFIL_FORK_SHARE, PROFIL_EXEC_OFF, 0);
-	set_ranges(self, PAGES);
-	sweep(_metadata, self, &(struct op){
-		.before = add_again,
-		.call = remove_most,
-		.after = remove_rest,
-		.unchanged = nothing_removed,
-	}, each);
-}
-
-static int switched_off(FIXTURE_DATA(inject) *self)
-{
-	return open_and_attach(self) ?: descriptor_disable(self->fd, NULL);
-}
-
-static int call_enable(FIXTURE_DATA(inject) *self)
-{
-	return descriptor_enable(self->fd);
-}
+TEST_SWEEP(remove, &remove_op, each,
+	   self->open.fork = PROFIL_FORK_SHARE;
+	   set_ranges(self, PAGES))
 
 static u32 state_now(int fd)
 {
@@ -849,64 +601,38 @@ static u32 state_now(int fd)
 	return descriptor_stats(fd, &s) || !accounted(&s) ? ~0U : s.state;
 }
 
-static bool still_off(FIXTURE_DATA(inject) *self)
+STEP(switched_off, open_and_attach(self) ?: descriptor_disable(self->fd, NULL))
+STEP(call_enable, descriptor_enable(self->fd))
+STEP(still_off, state_now(self->fd) == PROFIL_STATE_OFF)
+
+static const struct op enable = {
+	.before = switched_off,
+	.call = call_enable,
+	.unchanged = still_off,
+	.error = -EBUSY,
+};
+
+TEST_INJECT(enable)
 {
-	return state_now(self->fd) == PROFIL_STATE_OFF;
+	sweep(_metadata, self, &enable, each);
+	self->open.period = PERIOD;
+	sweep(_metadata, self, &enable, each);
 }
 
-TEST_F(inject, enable)
-{
-	const struct op op = {
-		.before = switched_off,
-		.call = call_enable,
-		.unchanged = still_off,
-		.error = -EBUSY,
-	};
-
-	NEEDS_INJECTION();
-	set_open(self, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	sweep(_metadata, self, &op, each);
-	self->open.period = 10000000;
-	sweep(_metadata, self, &op, each);
-}
-
-static int open_and_add(FIXTURE_DATA(inject) *self)
-{
-	return open_and_attach(self) ?: add_ranges(self);
-}
-
-static int call_disable(FIXTURE_DATA(inject) *self)
-{
-	struct profil_stats s;
-
-	return descriptor_disable(self->fd, &s);
-}
-
+STEP(open_and_add, open_and_attach(self) ?: add_ranges(self))
+STEP(call_disable, descriptor_disable(self->fd, &(struct profil_stats){}))
 /* The session may be on or off: DISABLE also fails if it cannot write its results. */
-static bool is_whole(FIXTURE_DATA(inject) *self)
-{
-	u32 state = state_now(self->fd);
+STEP(is_whole, state_now(self->fd) == PROFIL_STATE_ON || still_off(self))
+STEP(must_be_off, still_off(self) ? 0 : -ENODEV)
 
-	return state == PROFIL_STATE_ON || state == PROFIL_STATE_OFF;
-}
+static const struct op disable = {
+	.before = open_and_add,
+	.call = call_disable,
+	.after = must_be_off,
+	.unchanged = is_whole,
+};
 
-static int must_be_off(FIXTURE_DATA(inject) *self)
-{
-	return still_off(self) ? 0 : -ENODEV;
-}
-
-TEST_F(inject, disable)
-{
-	NEEDS_INJECTION();
-	set_open(self, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	set_ranges(self, PAGES);
-	sweep(_metadata, self, &(struct op){
-		.before = open_and_add,
-		.call = call_disable,
-		.after = must_be_off,
-		.unchanged = is_whole,
-	}, each);
-}
+TEST_SWEEP(disable, &disable, each, set_ranges(self, PAGES))
 
 /* Lets the counters become nonzero, and removes the pages to which the snapshot is copied. */
 static int snapshot_due(FIXTURE_DATA(inject) *self)
@@ -914,7 +640,6 @@ static int snapshot_due(FIXTURE_DATA(inject) *self)
 	if (self->fd < 0 && (open_and_attach(self) ||
 			     descriptor_add(self->fd, PROFIL_SPACE_SELF, &self->range, 1)))
 		return -EINVAL;
-	self->range.buffer = addr(self->counters) + PAGE;
 	return fresh_buffer(self) ?: descriptor_burn(self->fd, 0, 1) ? 0 : -ETIME;
 }
 
@@ -931,10 +656,8 @@ static int call_snapshot(FIXTURE_DATA(inject) *self)
 				   &s);
 }
 
-/*
- * Returns true if the counter agrees with the statistics: both were reset, or neither.
- */
-static bool is_not_half_reset(FIXTURE_DATA(inject) *self)
+/* Returns true if the counter agrees with the statistics: both were reset, or neither. */
+static int is_not_half_reset(FIXTURE_DATA(inject) *self)
 {
 	struct profil_stats s;
 
@@ -943,34 +666,23 @@ static bool is_not_half_reset(FIXTURE_DATA(inject) *self)
 	return s.hit == self->counters[PAGE / 8] && !descriptor_enable(self->fd);
 }
 
-static int check_reset(FIXTURE_DATA(inject) *self)
-{
-	return is_not_half_reset(self) ? 0 : -EPROTO;
-}
+STEP(check_reset, is_not_half_reset(self) ? 0 : -EPROTO)
 
-TEST_F(inject, snapshot)
-{
-	NEEDS_INJECTION();
-	set_open(self, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	sweep(_metadata, self, &(struct op){
-		.before = snapshot_due,
-		.call = call_snapshot,
-		.after = check_reset,
-		.unchanged = is_not_half_reset,
-	}, each);
-}
+static const struct op snapshot = {
+	.before = snapshot_due,
+	.call = call_snapshot,
+	.after = check_reset,
+	.unchanged = is_not_half_reset,
+};
 
-/* Records, which the session has because it has no ranges */
+TEST_SWEEP(snapshot, &snapshot, each)
 
-static struct profil_stats recorded;
-
+/* Makes records, which the session has because it has no ranges. */
 static int make_records(FIXTURE_DATA(inject) *self)
 {
 	if (self->fd < 0 && open_and_attach(self))
 		return -EINVAL;
-	if (!descriptor_burn(self->fd, 0, 2))
-		return -ETIME;
-	return descriptor_disable(self->fd, &recorded);
+	return descriptor_burn(self->fd, 0, 2) ? descriptor_disable(self->fd, NULL) : -ETIME;
 }
 
 /* Returns the number of bytes, or a negative errno. */
@@ -981,12 +693,7 @@ static int read_records(FIXTURE_DATA(inject) *self)
 	return n < 0 ? -errno : n;
 }
 
-static int check_records(FIXTURE_DATA(inject) *self)
-{
-	return descriptor_enable(self->fd);
-}
-
-static bool records_are_there(FIXTURE_DATA(inject) *self)
+static int records_are_there(FIXTURE_DATA(inject) *self)
 {
 	struct pollfd pfd = { self->fd, POLLIN, 0 };
 
@@ -994,17 +701,14 @@ static bool records_are_there(FIXTURE_DATA(inject) *self)
 	       !descriptor_enable(self->fd);
 }
 
-TEST_F(inject, read_of_records)
-{
-	NEEDS_INJECTION();
-	set_open(self, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 4096);
-	sweep(_metadata, self, &(struct op){
-		.before = make_records,
-		.call = read_records,
-		.after = check_records,
-		.unchanged = records_are_there,
-	}, each);
-}
+static const struct op read_op = {
+	.before = make_records,
+	.call = read_records,
+	.after = call_enable,
+	.unchanged = records_are_there,
+};
+
+TEST_SWEEP(read_of_records, &read_op, each, self->open.nr_records = 4096)
 
 static int poll_fds(FIXTURE_DATA(inject) *self)
 {
@@ -1013,13 +717,11 @@ static int poll_fds(FIXTURE_DATA(inject) *self)
 	return poll(pfds, ARRAY_SIZE(pfds), 0) < 0 ? -errno : 0;
 }
 
-TEST_F(inject, poll)
-{
-	NEEDS_INJECTION();
-	set_open(self, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 16);
-	ASSERT_EQ(0, open_and_attach(self));
-	sweep(_metadata, self, &(struct op){ .call = poll_fds }, each);
-}
+static const struct op poll_op = { .call = poll_fds };
+
+TEST_SWEEP(poll, &poll_op, each,
+	   self->open.nr_records = 16;
+	   ASSERT_EQ(0, open_and_attach(self)))
 
 /*
  * Processes and threads
@@ -1028,13 +730,13 @@ TEST_F(inject, poll)
 /* Kinds of sessions: the bits tell which of them a child has. */
 enum { CLASSIC, SHARE, KINDS };
 
-static int kinds[KINDS] = { -1, -1 };
+static int share = -1;
 
 static u64 unfollowed(unsigned int kind)
 {
 	struct profil_stats s;
 	int err = kind == CLASSIC ? session_stats(PROFIL_SCOPE_PROCESS, &s) :
-		  descriptor_stats(kinds[kind], &s);
+		  descriptor_stats(share, &s);
 
 	return err || s.state != PROFIL_STATE_ON || !accounted(&s) ? ~0ULL : s.unfollowed;
 }
@@ -1049,7 +751,7 @@ static int kinds_that_came(void)
 	MUST(s.state == PROFIL_STATE_ON || s.state == PROFIL_STATE_OFF);
 	if (s.state == PROFIL_STATE_ON)
 		bits |= 2 << CLASSIC;
-	err = descriptor_attach(kinds[SHARE], PROFIL_SCOPE_PROCESS, 0, NULL);
+	err = descriptor_attach(share, PROFIL_SCOPE_PROCESS, 0, NULL);
 	MUST(!err || err == -EBUSY);
 	if (err)
 		bits |= 2 << SHARE;
@@ -1058,23 +760,19 @@ static int kinds_that_came(void)
 
 static int open_kinds(FIXTURE_DATA(inject) *self)
 {
-	int fd = descriptor_open(MODES_ALL, PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW, 0);
-
-	kinds[SHARE] = fd;
-	if (fd < 0 || descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL) ||
-	    descriptor_add(fd, PROFIL_SPACE_SELF, &self->range, 1) || descriptor_enable(fd))
-		return -1;
-	return session_start(PROFIL_SCOPE_PROCESS, 0, &self->range, 1);
+	share = descriptor_open(MODES_ALL, PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW, 0);
+	return descriptor_begin(share, PROFIL_SCOPE_PROCESS, &self->range, 1) ?:
+	       session_start(PROFIL_SCOPE_PROCESS, 0, &self->range, 1);
 }
 
 static int close_kinds(void)
 {
-	close(kinds[SHARE]);
+	close(share);
 	return session_stop(PROFIL_SCOPE_PROCESS, NULL);
 }
 
 /* The child inherits each session, or the parent's session counts an unfollowed fork. */
-TEST_F(inject, fork)
+TEST_INJECT(fork)
 {
 	unsigned int n, missing = 0, forks = 0;
 	u64 before[KINDS];
@@ -1082,7 +780,6 @@ TEST_F(inject, fork)
 	pid_t pid;
 	int bits;
 
-	NEEDS_INJECTION();
 	ASSERT_EQ(0, open_kinds(self));
 	for (n = 1; failed; n++) {
 		for (unsigned int i = 0; i < KINDS; i++)
@@ -1134,7 +831,7 @@ static bool has_failed_in(pid_t pid)
  * The child is a target of the SHARE session. It is stopped before the new program runs. Some
  * failures kill it, because it has lost its old program already.
  */
-TEST_F(inject, exec)
+TEST_INJECT(exec)
 {
 	unsigned int sweeps, n = 0, missing = 0, execs = 0, ended = 0;
 	struct profil_stats s;
@@ -1143,7 +840,6 @@ TEST_F(inject, exec)
 	int status;
 	pid_t pid;
 
-	NEEDS_INJECTION();
 	ASSERT_EQ(0, open_kinds(self));
 	/* The number of allocations varies, so one sweep may skip the few of the module. */
 	for (sweeps = 0, failed = false; failed || (!missing && sweeps < 10); n++) {
@@ -1152,27 +848,23 @@ TEST_F(inject, exec)
 			n = 1;
 		}
 		before = unfollowed(SHARE);
-		pid = fork();
-		if (!pid)
-			exec_in_child(n);
-		ASSERT_LT(0, pid);
+		pid = FORK(exec_in_child(n));
 		ASSERT_EQ(pid, waitpid(pid, &status, WUNTRACED));
 		failed = true;
 		if (WIFSTOPPED(status)) {
 			failed = has_failed_in(pid);
-			ASSERT_EQ(0, descriptor_stats(kinds[SHARE], &s));
+			ASSERT_EQ(0, descriptor_stats(share, &s));
 			ASSERT_EQ(PROFIL_STATE_ON, (int)s.state);
 			if (WSTOPSIG(status) == SIGTRAP) {
 				execs++;
 				ASSERT_EQ(2 - s.targets, s.unfollowed - before);
 				missing += 2 - s.targets;
 			}
-			kill(pid, SIGKILL);
-			ASSERT_EQ(pid, waitpid(pid, &status, 0));
+			killed(pid);
 		} else {
 			ended++;
 		}
-		ASSERT_TRUE(await(targets_of(kinds[SHARE]) == 1));
+		ASSERT_TRUE(await(targets_of(share) == 1));
 	}
 	TH_LOG("in %u sweeps %u execs, %u failures; %u times a session could not follow", sweeps,
 	       execs, ended, missing);
@@ -1186,13 +878,12 @@ static void *burn_once(void *unused)
 	return unused;
 }
 
-TEST_F(inject, new_thread)
+TEST_INJECT(new_thread)
 {
 	pthread_t thread;
 	bool failed = true;
 	int err;
 
-	NEEDS_INJECTION();
 	ASSERT_EQ(0, open_kinds(self));
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, &self->range, 1));
 	for (unsigned int n = 1; failed; n++) {
@@ -1200,9 +891,7 @@ TEST_F(inject, new_thread)
 		err = pthread_create(&thread, NULL, burn_once, NULL);
 		failed = has_failed(self->nth);
 		ASSERT_TRUE(failed || !err);
-		if (!err) {
-			ASSERT_EQ(0, pthread_join(thread, NULL));
-		}
+		ASSERT_EQ(0, err ? 0 : pthread_join(thread, NULL));
 		for (unsigned int i = 0; i < KINDS; i++)
 			ASSERT_EQ(0U, unfollowed(i));
 	}
@@ -1288,27 +977,21 @@ static int session_after_failure(const struct setup *setup, const volatile u64 *
 
 static int status_of_setup(FIXTURE_DATA(inject) *self, const struct setup *setup)
 {
+	const volatile u64 *counter = self->counters + PAGE / sizeof(u64);
+	pid_t child;
 	u64 begun;
-	int status;
 
 	*setup->progress = (struct progress){};
-	self->child = fork();
-	if (!self->child) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		_exit(session_after_failure(setup, self->counters + PAGE / sizeof(u64)));
-	}
-	if (self->child < 0)
-		return -1;
+	child = FORK(prctl(PR_SET_PDEATHSIG, SIGKILL);
+		     _exit(session_after_failure(setup, counter)));
 	if (!setup->by_ioctl) {
-		await(setup->progress->ready || task_state(self->child) == 'Z');
-		begun = task_ns(self->child);
-		await(task_ns(self->child) >= begun + SETUP_TICKS * self->tick_ns ||
-		      task_state(self->child) == 'Z');
+		await(setup->progress->ready || task_state(child) == 'Z');
+		begun = task_ns(child);
+		await(task_ns(child) >= begun + SETUP_TICKS * self->tick_ns ||
+		      task_state(child) == 'Z');
 		setup->progress->enough = true;
 	}
-	status = status_of(self->child);
-	self->child = 0;
-	return status;
+	return status_of(child);
 }
 
 /* Makes the 1st, 2nd ... allocation fail, until the set-up has no more allocations. */
@@ -1338,16 +1021,14 @@ static void sweep_setup(struct __test_metadata *_metadata, FIXTURE_DATA(inject) 
 	munmap(setup->progress, PAGE);
 }
 
-TEST_F(inject, setup_of_an_inherited_session_by_task_work)
+TEST_INJECT(setup_of_an_inherited_session_by_task_work)
 {
-	NEEDS_INJECTION();
 	sweep_setup(_metadata, self, &(struct setup){});
 	sweep_setup(_metadata, self, &(struct setup){ .discard = true });
 }
 
-TEST_F(inject, setup_of_an_inherited_session_by_an_ioctl)
+TEST_INJECT(setup_of_an_inherited_session_by_an_ioctl)
 {
-	NEEDS_INJECTION();
 	sweep_setup(_metadata, self, &(struct setup){ .by_ioctl = true });
 	sweep_setup(_metadata, self, &(struct setup){ .by_ioctl = true, .discard = true });
 }
@@ -1378,16 +1059,10 @@ static int session_when_told(const struct unlucky *one)
 	return ENDED_NOMEM;
 }
 
-static bool fork_unlucky(struct unlucky *one)
+static void fork_unlucky(struct unlucky *one)
 {
-	if (pipe(one->go))
-		return false;
-	one->pid = fork();
-	if (!one->pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		_exit(session_when_told(one));
-	}
-	return one->pid > 0;
+	MUST(!pipe(one->go));
+	one->pid = FORK(prctl(PR_SET_PDEATHSIG, SIGKILL); _exit(session_when_told(one)));
 }
 
 /* Returns the exit status of the child, whose allocations succeed from now on. */
@@ -1404,16 +1079,15 @@ static int tell(const struct unlucky *one)
 	return told ? status_of(one->pid) : -1;
 }
 
-TEST_F(inject, setup_of_inherited_sessions_at_random_while_children_are_killed)
+TEST_INJECT(setup_of_inherited_sessions_at_random_while_children_are_killed)
 {
 	struct unlucky children[20] = {};
 	unsigned int on = 0, ended = 0;
 	int status;
 
-	NEEDS_INJECTION();
 	count_loops_only(self);
 	ASSERT_EQ(0, open_kinds(self));
-	ASSERT_TRUE(fail_at_random("15"));
+	ASSERT_EQ(0, fail_at_random("15"));
 	for (unsigned int i = 0; i < 100 + ARRAY_SIZE(children); i++) {
 		struct unlucky *one = &children[i % ARRAY_SIZE(children)];
 
@@ -1425,11 +1099,11 @@ TEST_F(inject, setup_of_inherited_sessions_at_random_while_children_are_killed)
 		if (i >= 100)
 			continue;
 		one->page = i % 3 ? NULL : (char *)self->counters + PAGE;
-		ASSERT_TRUE(fork_unlucky(one));
+		fork_unlucky(one);
 		if (i % 5 == 0)
 			kill(one->pid, SIGKILL);
 	}
-	EXPECT_TRUE(no_more_failures());
+	EXPECT_EQ(0, no_more_failures());
 	TH_LOG("%u sessions on, %u ended without memory", on, ended);
 	EXPECT_EQ(80U, on + ended);
 	EXPECT_LT(0U, on);
