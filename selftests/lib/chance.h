@@ -67,7 +67,7 @@ static inline u32 number_from(const char *name, u32 otherwise)
 	return value && *value ? strtoul(value, NULL, 10) : otherwise;
 }
 
-/* Starts a thread: @run gets an actor of its own, which it frees. Returns 0 or a negative errno. */
+/* Starts a thread: @run passes its argument to thread_actor(). Returns 0 or a negative errno. */
 static inline int actor_thread(struct actor *a, void *(*run)(void *actor))
 {
 	struct actor *b = malloc(sizeof(*b));
@@ -83,6 +83,16 @@ static inline int actor_thread(struct actor *a, void *(*run)(void *actor))
 	else
 		pthread_detach(unused);
 	return -err;
+}
+
+/* In that thread: returns its actor, which ends with it. */
+static inline struct actor *thread_actor(void *actor)
+{
+	static __thread struct actor a;
+
+	a = *(struct actor *)actor;
+	free(actor);
+	return &a;
 }
 
 #endif /* _SELFTESTS_CHANCE_H */

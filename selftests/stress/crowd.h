@@ -14,10 +14,9 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#define SELF		"/proc/self/exe"
 #define KSM		"/sys/kernel/mm/ksm/run"
 
-/* Descriptors. The programs have others between these. */
+/* Descriptors, beside those of slots.h. The programs have others between these. */
 #define SHARED_FD	96	/* the memory that all processes share */
 #define SESSION_FD	100
 #define SESSIONS	5U
@@ -51,19 +50,6 @@ static inline void drop_root(void)
 	MUST(!setgroups(0, NULL) && !setresgid(1000, 1000, 1000) && !setresuid(1000, 1000, 1000));
 }
 
-/* Moves the descriptor @fd to the number @to. @fd: or -1, with an errno, which is returned. */
-static inline int move_fd(int fd, int to, int flags)
-{
-	int err = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (dup3(fd, to, flags) < 0)
-		err = -errno;
-	close(fd);
-	return err;
-}
-
 static inline int any_session(struct actor *a)
 {
 	return SESSION_FD + any(a, SESSIONS);
@@ -85,6 +71,29 @@ static inline u32 any_row(struct actor *a, const void *table, u32 rows, size_t s
 }
 
 #define ANY_ROW(a, table)	any_row(a, table, ARRAY_SIZE(table), sizeof(*(table)))
+
+/* Executes this program again, with an actor of its own. executed() finds @what and @number there. */
+static inline int exec_self(struct actor *a, const char *what, u32 number)
+{
+	char seed[32], text[16];
+	char *const argv[] = { "again", "--again", (char *)what, text, seed, NULL };
+
+	snprintf(text, sizeof(text), "%u", number);
+	snprintf(seed, sizeof(seed), "%lu", another(a, 0).random);
+	execv(SELF, argv);
+	return -errno;
+}
+
+/* Returns true in a program that exec_self() has executed. */
+static inline bool executed(int argc, char **argv, struct actor *a, const char **what, u32 *number)
+{
+	if (argc != 5 || strcmp(argv[1], "--again"))
+		return false;
+	*what = argv[2];
+	*number = strtoul(argv[3], NULL, 10);
+	a->random = strtoull(argv[4], NULL, 10) | 1;
+	return true;
+}
 
 static inline int act_close(struct actor *a)
 {

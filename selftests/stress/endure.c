@@ -128,7 +128,6 @@ static int start(FIXTURE_DATA(endure) *self, unsigned int i)
 		range_of(loop_at(0), loop_at(0) + LOOP_BLOCK, buffer(self, i), SIZE / 4, 4),
 		range_of(loop_at(1), loop_at(1) + LOOP_BLOCK, buffer(self, i), SIZE / 4, 4),
 	};
-	int err;
 
 	ranges[0].granule = LOOP_BLOCK;
 	ranges[1].granule = LOOP_BLOCK;
@@ -137,11 +136,7 @@ static int start(FIXTURE_DATA(endure) *self, unsigned int i)
 		return session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ranges, 2);
 
 	self->fds[i] = descriptor_open(PROFIL_MODE_USER, on_fork[i], PROFIL_EXEC_OFF, 0);
-	if (self->fds[i] < 0)
-		return self->fds[i];
-	err = descriptor_attach(self->fds[i], PROFIL_SCOPE_PROCESS, 0, NULL);
-	return err ?: descriptor_add(self->fds[i], PROFIL_SPACE_SELF, ranges, 2) ?:
-	       descriptor_enable(self->fds[i]);
+	return descriptor_begin(self->fds[i], PROFIL_SCOPE_PROCESS, ranges, 2);
 }
 
 FIXTURE_SETUP(endure)

@@ -25,7 +25,6 @@
  */
 #include "kselftest_harness.h"
 
-#include <linux/memfd.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
 #include <sys/auxv.h>
@@ -43,9 +42,6 @@
 #include "unwind.h"
 #include "usage.h"
 
-#ifndef SYS_memfd_secret
-#define SYS_memfd_secret	447
-#endif
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY	1
 #endif
@@ -57,20 +53,13 @@ struct move {
 	int64_t moved;
 };
 
-/* Descriptors beside those of crowd.h */
+/* A descriptor, beside those of crowd.h */
 #define KCOV_FD		95	/* KCOV of a process's first thread */
-#define DEVICE_FD	97	/* memory of a device */
-#define FILE_FD		98	/* the file on FUSE */
 
 #define SEATS		16U
 #define PIDS		32U
 #define KIDS		4U
 #define RANGES		200U	/* that fit on a desk: the maximum of an array */
-
-enum kind {
-	ANONYMOUS, HUGE, SHARED, MEMFD, MEMFD_PRIVATE, HUGETLB, HUGETLB_SHARED, FILE_PRIVATE, ZERO,
-	STACK, DEVICE, FUSE_PRIVATE, FUSE_SHARED, SECRET, READ_ONLY, NO_ACCESS, KINDS
-};
 
 /* Shared by all processes. */
 struct shared {
@@ -149,9 +138,9 @@ static void desk_free(void)
  * Addresses and numbers
  */
 
-static u64 any_buffer_in(struct actor *a, char *slot)
+static u64 any_buffer(struct actor *a)
 {
-	char *p = slot + any(a, SLOT_PAGES) * PAGE;
+	char *slot = any_slot(a), *p = slot + any(a, SLOT_PAGES) * PAGE;
 
 	switch (any(a, 8)) {
 	case 0:
@@ -165,11 +154,6 @@ static u64 any_buffer_in(struct actor *a, char *slot)
 	default:
 		return addr(p);
 	}
-}
-
-static u64 any_buffer(struct actor *a)
-{
-	return any_buffer_in(a, any_slot(a));
 }
 
 /* Returns an address that cannot be written. */
@@ -329,17 +313,7 @@ static struct profil_range any_range(struct actor *a, u64 start, u64 end)
 	/* Complete pages, which no other range needs. */
 	if (range.buffer % PAGE == 0 && one_in(a, 2))
 		range.nr_counters = (1 + any(a, 3)) * PAGE / range.width;
-	switch (any(a, 4)) {
-	case 0:
-		range.scale = 0;
-		break;
-	case 1:
-		range.scale = random64(a);
-		break;
-	default:
-		range.scale = 65536 >> any(a, 8);
-		break;
-	}
+	range.scale = one_in(a, 4) ? 0 : one_in(a, 3) ? random64(a) : 65536U >> any(a, 8);
 	range.granule = 1U << any(a, 6);
 	range.step = 1U << any(a, 4);
 	range.offset = one_in(a, 4) ? start - any(a, 64) : start;
@@ -1059,99 +1033,18 @@ static int act_calls(struct actor *a)
  * Memory
  */
 
-#define NO_FILE		(MAP_PRIVATE | MAP_ANONYMOUS)
-#define READ_WRITE	(PROT_READ | PROT_WRITE)
-
-static const struct {
-	const char *name;
-	int flags;
-	int prot;
-} kinds[KINDS] = {
-	[ANONYMOUS] = { "anonymous", NO_FILE, READ_WRITE },
-	[HUGE] = { "THP", NO_FILE, READ_WRITE },
-	[SHARED] = { "shmem", MAP_SHARED | MAP_ANONYMOUS, READ_WRITE },
-	[MEMFD] = { "memfd", MAP_SHARED, READ_WRITE },
-	[MEMFD_PRIVATE] = { "private memfd", MAP_PRIVATE, READ_WRITE },
-	[HUGETLB] = { "hugetlb", NO_FILE | MAP_HUGETLB, READ_WRITE },
-	[HUGETLB_SHARED] = { "shared hugetlb", MAP_SHARED, READ_WRITE },
-	[FILE_PRIVATE] = { "private file", MAP_PRIVATE, READ_WRITE },
-	[ZERO] = { "/dev/zero", MAP_PRIVATE, READ_WRITE },
-	[STACK] = { "stack", NO_FILE | MAP_GROWSDOWN | MAP_STACK, READ_WRITE },
-	[DEVICE] = { "device", MAP_SHARED, READ_WRITE },
-	[FUSE_PRIVATE] = { "private FUSE", MAP_PRIVATE, READ_WRITE },
-	[FUSE_SHARED] = { "shared FUSE", MAP_SHARED, READ_WRITE },
-	[SECRET] = { "memfd_secret", MAP_SHARED, READ_WRITE },
-	[READ_ONLY] = { "read-only", NO_FILE, PROT_READ },
-	[NO_ACCESS] = { "no access", NO_FILE, PROT_NONE },
-};
-
-/* Opens the file of memory of this kind. Returns -1 if it has none, or it cannot be opened. */
-static int open_kind(enum kind kind)
-{
-	int fd = -1;
-
-	switch (kind) {
-	case MEMFD:
-	case MEMFD_PRIVATE:
-		fd = memfd_create("fuzz", MFD_CLOEXEC);
-		break;
-	case HUGETLB_SHARED:
-		fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_HUGETLB);
-		break;
-	case SECRET:
-		fd = syscall(SYS_memfd_secret, 0);
-		break;
-	case FILE_PRIVATE:
-		return open(SELF, O_RDONLY | O_CLOEXEC);
-	case ZERO:
-		return open("/dev/zero", O_RDWR | O_CLOEXEC);
-	case DEVICE:
-		return fcntl(DEVICE_FD, F_DUPFD_CLOEXEC, 0);
-	case FUSE_PRIVATE:
-	case FUSE_SHARED:
-		return fcntl(FILE_FD, F_DUPFD_CLOEXEC, 0);
-	default:
-		break;
-	}
-	if (fd >= 0 && ftruncate(fd, SLOT_SIZE)) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
-/* Returns 0 or a negative errno. */
-static int map_kind(enum kind kind, unsigned int slot)
-{
-	int fd = open_kind(kind), err = 0;
-
-	if ((fd < 0 && !(kinds[kind].flags & MAP_ANONYMOUS)) ||
-	    mmap(SLOT(slot), kind == DEVICE ? PAGE : SLOT_SIZE, kinds[kind].prot,
-		 kinds[kind].flags | MAP_FIXED, fd, 0) == MAP_FAILED)
-		err = -errno;
-	move_fd(fd, SLOT_FD + slot, O_CLOEXEC);
-	return err;
-}
-
 static int act_map(struct actor *a)
 {
 	enum kind kind = one_in(a, 2) ? any(a, KINDS) : any(a, MEMFD_PRIVATE);
-	unsigned int i = any(a, SLOTS);
-	int err = map_kind(kind, i);
+	int err = slot_map(a, kind, any(a, SLOTS), 8);
 
 	if (err) {
 		shared->why_not[kind] = -err;
 		shared->not_mapped[kind]++;
-		return err;
+	} else {
+		shared->mapped[kind]++;
 	}
-	shared->mapped[kind]++;
-	if (kind == HUGE)
-		madvise(SLOT(i), SLOT_SIZE, MADV_HUGEPAGE);
-	else if (!one_in(a, 8))
-		madvise(SLOT(i), SLOT_SIZE, MADV_NOHUGEPAGE);
-	if (one_in(a, 8))
-		madvise(SLOT(i), SLOT_PAGES * PAGE, MADV_POPULATE_WRITE);
-	return 0;
+	return err;
 }
 
 /* Registers a slot with userfaultfd. The thread below resolves its faults, if it runs. */
@@ -1239,15 +1132,6 @@ static void give_page(struct actor *a, int fd, u64 address, bool wp)
 	if (one_in(a, 8))
 		ioctl(fd, UFFDIO_WAKE, &range);
 	shared->faults++;
-}
-
-static struct actor *thread_actor(void *actor)
-{
-	static __thread struct actor a;
-
-	a = *(struct actor *)actor;
-	free(actor);
-	return &a;
 }
 
 static void *give_pages(void *actor)
@@ -1370,18 +1254,6 @@ static int act_kill(struct actor *a)
 	return pid ? kill(pid, SIGKILL) : -ESRCH;
 }
 
-/* Executes this program, which continues with calls. */
-static int exec_self(struct actor *a)
-{
-	char at[16], seed[32];
-	char *const argv[] = { "fuzz", "--seat", at, seed, NULL };
-
-	snprintf(at, sizeof(at), "%u", seat);
-	snprintf(seed, sizeof(seed), "%lu", another(a, 0).random);
-	execv(SELF, argv);
-	return -errno;
-}
-
 static int act_fork(struct actor *a)
 {
 	struct actor b = another(a, a->depth + 1);
@@ -1404,7 +1276,7 @@ static int act_fork(struct actor *a)
 		shared->pids[any(&b, PIDS)] = getpid();
 		act(&b, any(&b, 100));
 		if (one_in(&b, 8))
-			exec_self(&b);
+			exec_self(&b, "live", seat);
 		_exit(0);
 	}
 	if (pid > 0)
@@ -1543,8 +1415,7 @@ static int quiet_start(struct actor *a, struct quiet *q)
 	q->fd = descriptor_open_as(open);
 	if (q->fd < 0)
 		return q->fd;
-	return descriptor_attach(q->fd, q->start.scope, 0, NULL) ?:
-	       descriptor_add(q->fd, PROFIL_SPACE_SELF, &q->range, 1) ?: descriptor_enable(q->fd);
+	return descriptor_begin(q->fd, q->start.scope, &q->range, 1);
 }
 
 static void check_quiet(const struct quiet *q, const struct profil_stats *s)
@@ -1651,7 +1522,7 @@ static void __attribute__((noreturn)) live(struct actor *a)
 		kill(getpid(), SIGKILL);
 		break;
 	case 2:
-		exec_self(a);
+		exec_self(a, "live", seat);
 		break;
 	case 3:
 		break;
@@ -1666,13 +1537,12 @@ static void __attribute__((noreturn)) live(struct actor *a)
 static __attribute__((constructor)) void new_program(int argc, char **argv)
 {
 	struct actor a = { 0 };
+	const char *what;
 
 	is_root = !geteuid();
 	vdso = getauxval(AT_SYSINFO_EHDR);
-	if (argc != 4 || strcmp(argv[1], "--seat"))
+	if (!executed(argc, argv, &a, &what, &seat))
 		return;
-	seat = atoi(argv[2]) % SEATS;
-	a.random = strtoull(argv[3], NULL, 10) | 1;
 	shared = shared_map(sizeof(*shared));
 	live(&a);
 }

@@ -19,6 +19,7 @@
 #include "failures.h"
 #include "kernel.h"
 #include "loop.h"
+#include "process.h"
 #include "unwind.h"
 #include "usage.h"
 
@@ -89,17 +90,15 @@ static bool started(int err, const char *call)
 
 static void check_stats(const char *call, int err, const struct profil_stats *s)
 {
+	const char *wrong = err ? NULL : wrong_stats(s);
+
 	if (err)
 		fail("%s: errno %d", call, -err);
-	else if (!accounted(s))
-		fail("%s: %llu ticks, hit %llu, outside %llu, full %llu, lost %llu", call,
-		     (unsigned long long)s->ticks, (unsigned long long)s->hit,
-		     (unsigned long long)s->outside, (unsigned long long)s->saturated,
-		     (unsigned long long)s->dropped);
+	else if (wrong)
+		fail("%s: %s", call, wrong);
 	else
 		shared->hits += s->hit;
-	if (!err && s->state == PROFIL_STATE_ENDED)
-		shared->ended++;
+	shared->ended += !err && s->state == PROFIL_STATE_ENDED;
 }
 
 static void check_hits(const char *call, const struct profil_stats *s, u64 before)
@@ -107,8 +106,19 @@ static void check_hits(const char *call, const struct profil_stats *s, u64 befor
 	u64 sum = counters_sum(counters, 4, LOOPS) - before;
 
 	if (sum != s->hit || s->end)
-		fail("%s: %llu hits, counted %llu, end %u", call, (unsigned long long)s->hit,
-		     (unsigned long long)sum, s->end);
+		fail("%s: %llu hits, counted %lu, end %u", call, s->hit, sum, s->end);
+}
+
+/* Stops a session of @scope. Checks its statistics, and that the counters have its hits. */
+static u64 stop(u32 scope, const char *of, u64 before)
+{
+	struct profil_stats s;
+	int err = session_stop(scope, &s);
+
+	check_stats(of, err, &s);
+	if (!err)
+		check_hits(of, &s, before);
+	return s.hit;
 }
 
 /* Moves to a random CPU, which may go offline meanwhile. */
@@ -140,39 +150,23 @@ static int start(struct actor *a, u32 scope, u32 flags)
 static u64 count_in_child(struct actor *a)
 {
 	u64 before = counters_sum(counters, 4, LOOPS);
-	struct profil_stats s;
-	int err;
 
 	burn_some(a);
-	err = session_stop(PROFIL_SCOPE_PROCESS, &s);
-	check_stats("STOP in a child", err, &s);
-	if (!err)
-		check_hits("child", &s, before);
-	return s.hit;
+	return stop(PROFIL_SCOPE_PROCESS, "a child", before);
 }
 
 static void count_classic(struct actor *a)
 {
 	u32 scope = any(a, 2);
-	struct profil_stats s;
 	pid_t pid = 0;
-	int err;
 
 	if (!started(start(a, scope, 0), "START"))
 		return;
 	burn_some(a);
-	if (scope == PROFIL_SCOPE_PROCESS && one_in(a, 4)) {
-		pid = fork();
-		if (!pid) {
-			count_in_child(a);
-			_exit(0);
-		}
-	}
+	if (scope == PROFIL_SCOPE_PROCESS && one_in(a, 4))
+		pid = FORK(count_in_child(a));
 	burn_some(a);
-	err = session_stop(scope, &s);
-	check_stats("STOP", err, &s);
-	if (!err)
-		check_hits("classic", &s, 0);
+	stop(scope, "a classic session", 0);
 	if (pid > 0)
 		waitpid(pid, NULL, 0);
 	shared->rounds++;
@@ -185,22 +179,25 @@ static struct profil_unwind_rule any_rule(struct actor *a)
 	};
 }
 
-static void count_descriptor(struct actor *a)
+static int open_any(struct actor *a)
 {
-	struct profil_range range = range_of_loops(counters, 4);
-	struct profil_stats s;
-	int fd, err;
-
-	fd = descriptor_open_as((struct profil_open){
+	return descriptor_open_as((struct profil_open){
 		.modes = MODES_ALL, .period = any_period(a), .nr_records = 100,
 		.stack_depth = any_depth(a),
 	});
+}
+
+static void count_descriptor(struct actor *a)
+{
+	struct profil_range range = range_of_loops(counters, 4);
+	int fd = open_any(a), err;
+	struct profil_stats s;
+
 	if (fd < 0) {
 		started(fd, "OPEN");
 		return;
 	}
-	err = descriptor_attach(fd, any(a, 2), 0, NULL) ?:
-	      descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1) ?: descriptor_enable(fd);
+	err = descriptor_begin(fd, any(a, 2), &range, 1);
 	/* The table comes while ticks use stacks. It is refused if the session has none. */
 	if (one_in(a, 2))
 		unwind_give(fd, loops_text, any_rule(a));
@@ -238,34 +235,32 @@ static void count(struct actor *a)
  * Races that the workers cause themselves
  */
 
-static void *burn_on(void *stop)
+static void *burn_on(void *enough)
 {
-	while (!*(atomic_bool *)stop && !shared->stop)
+	while (!*(atomic_bool *)enough && !shared->stop)
 		loop_run(0, LOOP_BURST / 16);
 	return NULL;
 }
 
 static void against_stop(struct actor *a)
 {
-	static atomic_bool stop;
-	struct profil_stats s;
+	static atomic_bool enough;
 	pthread_t others[2];
 	unsigned int i, n;
 
-	stop = false;
-	for (n = 0; n < 2 && !pthread_create(&others[n], NULL, burn_on, &stop); n++)
+	enough = false;
+	for (n = 0; n < 2 && !pthread_create(&others[n], NULL, burn_on, &enough); n++)
 		;
 	for (i = 0; i < 50 && !shared->stop; i++) {
 		memset(counters, 0, sizeof(counters));
 		if (!started(start(a, PROFIL_SCOPE_PROCESS, 0), "START"))
 			continue;
 		loop_run(1, any(a, 1 << 18) + 1);
-		check_stats("STOP", session_stop(PROFIL_SCOPE_PROCESS, &s), &s);
-		check_hits("stop", &s, 0);
+		stop(PROFIL_SCOPE_PROCESS, "stop", 0);
 		shared->events += counters[0] > 0;
 		shared->rounds++;
 	}
-	stop = true;
+	enough = true;
 	while (n--)
 		pthread_join(others[n], NULL);
 }
@@ -277,6 +272,21 @@ static bool has_exited(pid_t pid)
 	return !waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid;
 }
 
+/* Sets @begun when the session has started. */
+static void count_until_killed(struct actor *a, const struct profil_range *range, u32 *begun)
+{
+	static atomic_bool never;
+	pthread_t unused;
+
+	any(a, 2);
+	if (started(clock_start(PROFIL_SCOPE_PROCESS, 0, any_period(a), range, 1), "START"))
+		clock_start(PROFIL_SCOPE_THREAD, 0, any_period(a), range, 1);
+	*begun = 1;
+	if (!pthread_create(&unused, NULL, burn_on, &never) && one_in(a, 4))
+		pthread_exit(NULL);
+	loop_run(1, any(a, 1 << 22) + 1);
+}
+
 /*
  * Kills a child while it counts. Its counts in memory that it shares with the parent must remain.
  * The child sets the counter after those of the loops when its session has started. Three quarters
@@ -285,11 +295,9 @@ static bool has_exited(pid_t pid)
  */
 static void against_exit(struct actor *a)
 {
-	static atomic_bool never;
 	static u32 *left;
 	bool shares = !one_in(a, 4);
 	struct profil_range range;
-	pthread_t unused;
 	pid_t pid;
 	u64 sum;
 
@@ -297,27 +305,13 @@ static void against_exit(struct actor *a)
 		left = map_shared(PAGE);
 	memset(left, 0, PAGE);
 	range = range_of_loops(shares ? left : counters, 4);
-	pid = fork();
-	if (!pid) {
-		any(a, 2);
-		if (started(clock_start(PROFIL_SCOPE_PROCESS, 0, any_period(a), &range, 1),
-			    "START"))
-			clock_start(PROFIL_SCOPE_THREAD, 0, any_period(a), &range, 1);
-		left[LOOPS] = 1;
-		if (!pthread_create(&unused, NULL, burn_on, &never) && one_in(a, 4))
-			pthread_exit(NULL);
-		loop_run(1, any(a, 1 << 22) + 1);
-		_exit(0);
-	}
+	pid = FORK(count_until_killed(a, &range, &left[LOOPS]));
 	if (!one_in(a, 4))
-		await(pid < 0 || counter(left, 4, LOOPS));
+		await(counter(left, 4, LOOPS));
 	if (shares && one_in(a, 2))
-		await(pid < 0 || counters_sum(left, 4, LOOPS) || has_exited(pid));
+		await(counters_sum(left, 4, LOOPS) || has_exited(pid));
 	pause_for(any(a, 20000000));
-	if (pid > 0) {
-		kill(pid, SIGKILL);
-		waitpid(pid, NULL, 0);
-	}
+	killed(pid);
 	any(a, 2);
 	sum = counters_sum(left, 4, LOOPS);
 	shared->hits += sum;
@@ -328,13 +322,9 @@ static void against_exit(struct actor *a)
 /* Samples the machine, too, if this process may and not too many others do. Returns -1 if not. */
 static int machine_open(struct actor *a)
 {
-	int fd = descriptor_open_as((struct profil_open){
-		.modes = MODES_ALL, .period = any_period(a), .nr_records = 100,
-		.stack_depth = any_depth(a),
-	});
+	int fd = open_any(a);
 
-	if (fd >= 0 && !descriptor_attach(fd, PROFIL_SCOPE_MACHINE, 0, NULL) &&
-	    !descriptor_enable(fd))
+	if (fd >= 0 && !descriptor_begin(fd, PROFIL_SCOPE_MACHINE, NULL, 0))
 		return fd;
 	close(fd);
 	return -1;
@@ -358,8 +348,7 @@ static void against_exec(struct actor *a)
 	if (!started(fd < 0 ? fd : 0, "OPEN"))
 		return;
 	memset(counters, 0, sizeof(counters));
-	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL) ||
-	    descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1) || descriptor_enable(fd)) {
+	if (descriptor_begin(fd, PROFIL_SCOPE_PROCESS, &range, 1)) {
 		fail("a descriptor session cannot start");
 		goto out;
 	}
@@ -367,16 +356,11 @@ static void against_exec(struct actor *a)
 		bool classic = one_in(a, 2);
 		u32 run = any(a, 1 << 18) + 1;
 
-		pid = fork();
-		if (!pid) {
-			if (classic)
-				start(a, PROFIL_SCOPE_PROCESS, 0);
-			loop_run(2, run);
-			execl("/bin/true", "true", NULL);
-			_exit(1);
-		}
-		if (pid > 0)
-			waitpid(pid, NULL, 0);
+		pid = FORK(if (classic)
+				   start(a, PROFIL_SCOPE_PROCESS, 0);
+			   loop_run(2, run);
+			   execl("/bin/true", "true", NULL));
+		status_of(pid);
 	}
 	loop_run(3, LOOP_BURST);
 	check_stats("DISABLE", descriptor_disable(fd, &s), &s);
@@ -395,7 +379,7 @@ static void against_memory(struct actor *a, bool moves)
 	char *p = (char *)0x100000000000 + getpid() % 64 * 16 * PAGE;
 	struct profil_range range = range_of_loops(p + PAGE, 4);
 	struct profil_stats s, gone;
-	static atomic_bool stop;
+	static atomic_bool enough;
 	pthread_t other;
 	void *q;
 	int err;
@@ -408,8 +392,8 @@ static void against_memory(struct actor *a, bool moves)
 	err = clock_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, any_period(a), &range, 1);
 	if (!started(err, "START"))
 		return;
-	stop = false;
-	if (pthread_create(&other, NULL, burn_on, &stop))
+	enough = false;
+	if (pthread_create(&other, NULL, burn_on, &enough))
 		return;
 	for (u32 n = any(a, 20); n; n--) {
 		loop_run(1, any(a, 1 << 16) + 1);
@@ -427,11 +411,11 @@ static void against_memory(struct actor *a, bool moves)
 	if (err)
 		fail("STATS: errno %d", -err);
 	loop_run(1, any(a, 1 << 20) + 1);
-	stop = true;
+	enough = true;
 	pthread_join(other, NULL);
 	check_stats("STOP", session_stop(PROFIL_SCOPE_PROCESS, &s), &s);
 	if (s.end || s.dropped != s.dropped_contended + s.dropped_exit)
-		fail("memory: %llu ticks dropped, end %u", (unsigned long long)s.dropped, s.end);
+		fail("memory: %llu ticks dropped, end %u", s.dropped, s.end);
 	shared->events += s.hit > gone.hit;
 	munmap(p, 16 * PAGE);
 	shared->rounds++;
@@ -449,32 +433,20 @@ static void against_mremap(struct actor *a)
 
 static void against_fork(struct actor *a)
 {
-	struct profil_stats s;
-	unsigned int nr = 0;
-	int err;
-
 	memset(counters, 0, sizeof(counters));
 	if (!started(start(a, PROFIL_SCOPE_PROCESS, 0), "START"))
 		return;
 	for (u32 n = 1 + any(a, 6); n; n--) {
 		struct actor b = another(a, 1);
-		pid_t pid;
 
 		loop_run(1, any(a, 1 << 18) + 1);
-		pid = fork();
-		if (!pid) {
-			if (!one_in(&b, 3))
-				shared->events += count_in_child(&b) > 0;
-			_exit(0);
-		}
-		nr += pid > 0;
+		FORK(if (!one_in(&b, 3))
+			     shared->events += count_in_child(&b) > 0);
 	}
 	burn_some(a);
-	err = session_stop(PROFIL_SCOPE_PROCESS, &s);
-	check_stats("STOP", err, &s);
-	check_hits("fork", &s, 0);
-	while (nr--)
-		wait(NULL);
+	stop(PROFIL_SCOPE_PROCESS, "fork", 0);
+	while (wait(NULL) > 0)
+		;
 	shared->rounds++;
 }
 
@@ -527,16 +499,10 @@ static void run_race(struct __test_metadata *_metadata, FIXTURE_DATA(race) *self
 	for (unsigned int i = 0; i < WORKERS; i++) {
 		struct actor a = another(&self->actor, 0);
 
-		self->pids[i] = fork();
-		if (!self->pids[i]) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			if (work != count && device_reopen(device))
-				_exit(1);
-			while (!shared->stop && !shared->failures.n)
-				work(&a);
-			_exit(0);
-		}
-		ASSERT_LT(0, self->pids[i]);
+		self->pids[i] = FORK(prctl(PR_SET_PDEATHSIG, SIGKILL);
+				     MUST(work == count || !device_reopen(device));
+				     while (!shared->stop && !shared->failures.n)
+					     work(&a));
 		shared->pids[i] = self->pids[i];
 	}
 	while (now_ns() < (raced() ? end : latest) && !shared->failures.n) {
@@ -552,9 +518,8 @@ static void run_race(struct __test_metadata *_metadata, FIXTURE_DATA(race) *self
 	}
 	stop_workers(self);
 	TH_LOG("%s: %llu; %llu rounds, %llu hits, %llu refused, %llu ended; %u of %u disturbances",
-	       events, (unsigned long long)shared->events, (unsigned long long)shared->rounds,
-	       (unsigned long long)shared->hits, (unsigned long long)shared->refused,
-	       (unsigned long long)shared->ended, done, turns);
+	       events, shared->events, shared->rounds, shared->hits, shared->refused, shared->ended,
+	       done, turns);
 	EXPECT_NO_FAILURES(&shared->failures);
 	EXPECT_LT(0U, shared->rounds);
 	EXPECT_LT(0U, shared->hits);

@@ -124,43 +124,19 @@ static int checked_own_stats(int err, const char *call, const struct profil_stat
  * Buffers
  */
 
+static int act_map(struct actor *a)
+{
+	static const enum kind some[] = {
+		ANONYMOUS, ANONYMOUS, ANONYMOUS, HUGE, SHARED, MEMFD, MEMFD_PRIVATE, FORMER,
+	};
+
+	return slot_map(a, one_in(a, 20) ? READ_ONLY : some[any(a, ARRAY_SIZE(some))],
+			any(a, SLOTS), 2);
+}
+
 static int any_cloexec(struct actor *a)
 {
 	return one_in(a, 4) ? 0 : O_CLOEXEC;
-}
-
-static int act_map(struct actor *a)
-{
-	unsigned int i = any(a, SLOTS);
-	int prot = PROT_READ | PROT_WRITE, flags = MAP_FIXED, fd = SLOT_FD + i, err = 0;
-
-	switch (any(a, 6)) {
-	case 0:
-		flags |= MAP_SHARED | MAP_ANONYMOUS;
-		break;
-	case 1:
-		err = move_fd(memfd_create("stress", MFD_CLOEXEC), fd, any_cloexec(a));
-		if (err || ftruncate(fd, SLOT_SIZE))
-			return err ?: -errno;
-		flags |= one_in(a, 4) ? MAP_PRIVATE : MAP_SHARED;
-		break;
-	case 2:
-		flags |= MAP_SHARED;	/* maps the former content */
-		break;
-	default:
-		flags |= MAP_PRIVATE | MAP_ANONYMOUS;
-		break;
-	}
-	if (flags & MAP_ANONYMOUS)
-		fd = -1;
-	if (one_in(a, 20))
-		prot = PROT_READ;
-	if (mmap(SLOT(i), SLOT_SIZE, prot, flags, fd, 0) == MAP_FAILED)
-		return -errno;
-	madvise(SLOT(i), SLOT_SIZE, one_in(a, 8) ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-	if (one_in(a, 2))
-		madvise(SLOT(i), SLOT_PAGES * PAGE, MADV_POPULATE_WRITE);
-	return 0;
 }
 
 /*
@@ -552,11 +528,10 @@ static void show_pid(struct actor *a)
 
 static void *thread(void *actor)
 {
-	struct actor a = *(struct actor *)actor;
+	struct actor *a = thread_actor(actor);
 
-	free(actor);
-	show_pid(&a);
-	act(&a, any(&a, 60));
+	show_pid(a);
+	act(a, any(a, 60));
 	/* Sessions of this thread stay on. */
 	return NULL;
 }
@@ -566,23 +541,11 @@ static int act_thread(struct actor *a)
 	return crowded() ? -EAGAIN : actor_thread(a, thread);
 }
 
-/* Executes this program again, which then does @what. */
-static int exec_self(struct actor *a, const char *what)
-{
-	char seed[32], depth[16];
-	char *const argv[] = { "stress", "--act", (char *)what, seed, depth, NULL };
-
-	snprintf(seed, sizeof(seed), "%lu", another(a, 0).random);
-	snprintf(depth, sizeof(depth), "%u", a->depth + 1);
-	execv(SELF, argv);
-	return -errno;
-}
-
 static int act_exec(struct actor *a)
 {
 	if (a->depth >= MAX_DEPTH)
 		return -EAGAIN;
-	return exec_self(a, one_in(a, 2) ? "world" : "nothing");
+	return exec_self(a, one_in(a, 2) ? "world" : "nothing", a->depth + 1);
 }
 
 static void __attribute__((noreturn)) act_randomly(struct actor *a);
@@ -602,10 +565,10 @@ static void __attribute__((noreturn)) child(struct actor *a)
 		act_stats(a);
 		break;
 	case 2:
-		exec_self(a, "calm");
+		exec_self(a, "calm", a->depth + 1);
 		break;
 	case 3:
-		exec_self(a, "nothing");
+		exec_self(a, "nothing", a->depth + 1);
 		break;
 	default:
 		act_randomly(a);
@@ -640,7 +603,7 @@ static int vm_child(void *actor)
 	for (u32 n = any(a, 4); n; n--)
 		acts[any(a, ARRAY_SIZE(acts))](a);
 	if (one_in(a, 3))
-		exec_self(a, "nothing");
+		exec_self(a, "nothing", a->depth + 1);
 	_exit(0);
 }
 
@@ -968,16 +931,15 @@ static void __attribute__((noreturn)) calm(struct actor *a)
 static __attribute__((constructor)) void new_program(int argc, char **argv)
 {
 	struct actor a = { 0 };
+	const char *what;
 
 	is_root = !geteuid();
-	if (argc != 5 || strcmp(argv[1], "--act"))
+	if (!executed(argc, argv, &a, &what, &a.depth))
 		return;
-	a.random = strtoull(argv[3], NULL, 10) | 1;
-	a.depth = atoi(argv[4]);
 	shared = shared_map(sizeof(*shared));
-	if (!strcmp(argv[2], "world"))
+	if (!strcmp(what, "world"))
 		act_randomly(&a);
-	if (!strcmp(argv[2], "calm"))
+	if (!strcmp(what, "calm"))
 		calm(&a);
 	act_attach(&a);
 	act_run(&a);
@@ -1037,7 +999,7 @@ static pid_t process_start(struct actor *a, bool calm)
 	if (is_root && one_in(&b, 2))
 		drop_root();
 	if (one_in(&b, 4) || calm)
-		exec_self(&b, "calm");
+		exec_self(&b, "calm", 0);
 	act_randomly(&b);
 }
 
