@@ -52,14 +52,6 @@ void die(const char *what)
 	exit(1);
 }
 
-u64 now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
-
 void pause_ms(unsigned int ms)
 {
 	struct timespec ts = { ms / 1000, ms % 1000 * 1000000L };
@@ -181,10 +173,10 @@ static bool measure_loop(size_t (*loop)(u64 iterations, u64 threshold), u64 roun
 	 * An iteration that is not interrupted always takes the same time; or a few instructions
 	 * more after an interrupted iteration, whose time it stores.
 	 */
-	begin = now();
+	begin = now_ns();
 	nr = loop(query.tick_ns * ticks / round, round + 20 * INSTRUCTION_NS);
 	*gaps = (struct gaps){};
-	gaps->elapsed = now() - begin;
+	gaps->elapsed = now_ns() - begin;
 	if (nr > max_rounds)
 		return fail("%zu interrupts, expected %u: time is not counted in instructions",
 			    nr, ticks);
@@ -267,6 +259,15 @@ void figure(const char *name, double median, double mean, u64 samples)
 	f->medians[f->nr] = median;
 	f->means[f->nr++] = mean;
 	f->samples += samples;
+}
+
+void figure_of(const struct row *row, const char *what, double *values, unsigned int nr)
+{
+	double median = median_of(values, nr);
+	char name[64];
+
+	snprintf(name, sizeof(name), "%s-%s", row->name, what);
+	figure(name, median, median, nr);
 }
 
 /* The tick before any session existed */
@@ -409,8 +410,8 @@ static struct row *find_row(const char *name)
 static void report(void)
 {
 	for (struct figure *f = figures; f < figures + nr_figures; f++)
-		printf("%s\t%.0f\t%.1f\t%llu\n", f->name, median_of(f->medians, f->nr),
-		       median_of(f->means, f->nr), (unsigned long long)f->samples);
+		printf("%s\t%.0f\t%.1f\t%lu\n", f->name, median_of(f->medians, f->nr),
+		       median_of(f->means, f->nr), f->samples);
 	for (struct row *row = rows; row < rows + NR_ROWS; row++)
 		if (row->failed)
 			printf("%s\t-\t%s\n", row->name, row->reason);

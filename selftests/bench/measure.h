@@ -6,7 +6,7 @@
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
-#include "../lib/device.h"
+#include "../lib/loop.h"
 #include "loop.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
@@ -61,7 +61,6 @@ extern struct gaps tick, system_tick;
 
 bool fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void die(const char *what) __attribute__((noreturn));
-u64 now(void);
 void pause_ms(unsigned int ms);
 bool hook_is(int hook);
 bool wait_for_no_hook(void);		/* it is removed linger_s after the last session */
@@ -78,6 +77,8 @@ bool measure_off(struct gaps *gaps);	/* after the hook was removed */
 
 /* Adds a measurement to the figure @name: median and mean, in instructions. */
 void figure(const char *name, double median, double mean, u64 samples);
+/* Adds the median of @nr values to the figure "ROW-WHAT". */
+void figure_of(const struct row *row, const char *what, double *values, unsigned int nr);
 
 /* sessions.c: the rows of profil */
 void sessions_init(void);

@@ -32,8 +32,7 @@ static bool peer_at_tick(const struct row *row, const struct gaps *gaps, u64 sam
 	const u64 expected = gaps->elapsed / query.tick_ns;
 
 	if (samples * 100 < expected * 90 || samples * 100 > expected * 110)
-		return fail("%llu samples in %llu periods", (unsigned long long)samples,
-			    (unsigned long long)expected);
+		return fail("%lu samples in %lu periods", samples, expected);
 	return peer(row, gaps, samples);
 }
 
@@ -155,7 +154,7 @@ bool run_timer(const struct row *row)
 	struct gaps gaps;
 	bool ok;
 
-	snprintf(args, sizeof(args), "period_ns=%llu", (unsigned long long)row->period);
+	snprintf(args, sizeof(args), "period_ns=%lu", row->period);
 	ok = !syscall(SYS_finit_module, fd, args, 0) ||
 	     fail("bench_timer.ko: %s", strerror(errno));
 	close(fd);

@@ -29,17 +29,8 @@ static struct profil_range *ranges;
 
 static struct profil_range *range_set(struct profil_range *range, u64 start, u64 end, u16 *buffer)
 {
-	*range = (struct profil_range) {
-		.start = start,
-		.end = end,
-		.offset = start,
-		.buffer = addr(buffer),
-		.nr_counters = (end - start) / 2 + 1,
-		.scale = 65536,
-		.granule = 2,
-		.step = 1,
-		.width = 2,
-	};
+	*range = range_of(start, end, buffer, (end - start) / 2 + 1, 2);
+	range->granule = 2;
 	return range;
 }
 
@@ -199,8 +190,17 @@ static bool all_hits(const struct gaps *gaps, const struct profil_stats *stats)
 {
 	if (stats->hit + 3 + gaps->nr / 10 >= gaps->nr && stats->hit <= gaps->nr + 3)
 		return true;
-	return fail("%llu interrupts, but %llu hits of %llu ticks", (unsigned long long)gaps->nr,
-		    (unsigned long long)stats->hit, (unsigned long long)stats->ticks);
+	return fail("%lu interrupts, but %llu hits of %llu ticks", gaps->nr, stats->hit,
+		    stats->ticks);
+}
+
+/* Measures while the tick is hooked. */
+static bool measure_hooked(struct gaps *gaps)
+{
+	if (!hook_is(PROFIL_HOOK_FTRACE))
+		return false;
+	pause_ms(100);
+	return measure(gaps);
 }
 
 /* Records the cost of a sample of a clock, which includes the clock's own interrupt. */
@@ -210,8 +210,7 @@ static bool clocked(const struct row *row, const struct gaps *gaps,
 	const double ticks = (double)gaps->elapsed / query.tick_ns;
 
 	if (stats->hit < gaps->elapsed / row->period * 998 / 1000)
-		return fail("%llu hits in %llu periods", (unsigned long long)stats->hit,
-			    (unsigned long long)(gaps->elapsed / row->period));
+		return fail("%llu hits in %lu periods", stats->hit, gaps->elapsed / row->period);
 	figure(row->name, gaps->median,
 	       (gaps->sum - ticks * tick.sum / tick.nr) / stats->hit, stats->hit);
 	return true;
@@ -240,8 +239,7 @@ bool run_sampled(const struct row *row)
 	if (row->period)
 		return clocked(row, &gaps, &stats);
 	if (row->system && stats.system * 10 < stats.ticks * 9)
-		return fail("%llu of %llu ticks in the kernel", (unsigned long long)stats.system,
-			    (unsigned long long)stats.ticks);
+		return fail("%llu of %llu ticks in the kernel", stats.system, stats.ticks);
 	sampled(row->name, &gaps, row->system ? &system_tick : &tick);
 	return all_hits(&gaps, &stats);
 }
@@ -256,19 +254,26 @@ bool run_unsampled(const struct row *row)
 	return true;
 }
 
+/* Returns the number of instructions since @begin. */
+static double since(u64 begin)
+{
+	return (double)(now_ns() - begin) / INSTRUCTION_NS;
+}
+
 /* Measures one start and one stop, while the hook stays installed. */
 bool run_toggle(const struct row *row)
 {
+	u64 begin = 0;
 	double each;
-	u64 begin;
 
-	if (!start(PROFIL_SCOPE_PROCESS, 1, 1, 0) || !stop(PROFIL_SCOPE_PROCESS, NULL))
-		return false;
-	begin = now();
-	for (int i = 0; i < TOGGLES; i++)
+	for (int i = 0; i <= TOGGLES; i++) {
 		if (!start(PROFIL_SCOPE_PROCESS, 1, 1, 0) || !stop(PROFIL_SCOPE_PROCESS, NULL))
 			return false;
-	each = (double)(now() - begin) / INSTRUCTION_NS / TOGGLES;
+		/* The first start installs the hook. */
+		if (!i)
+			begin = now_ns();
+	}
+	each = since(begin) / TOGGLES;
 	figure(row->name, each, each, TOGGLES);
 	return true;
 }
@@ -308,9 +313,7 @@ static bool measure_among(const struct row *row)
 
 	if ((row->running && !measure_off(&before)) || !start(row->scope, row->ranges, 1, 0))
 		return false;
-	ok = hook_is(PROFIL_HOOK_FTRACE);
-	pause_ms(100);
-	ok = ok && measure(&gaps);
+	ok = measure_hooked(&gaps);
 	if (!stop(row->scope, &stats) || !ok)
 		return false;
 	if (row->running) {
@@ -367,13 +370,10 @@ bool run_sessions(const struct row *row)
 	ok = start(PROFIL_SCOPE_THREAD, 1, 1, 0);
 	if (row->sessions == 3) {
 		fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-		ok = ok && ((fd >= 0 && !descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL) &&
-			     !descriptor_add(fd, PROFIL_SPACE_SELF, ranges, 1) &&
-			     !descriptor_enable(fd)) || fail("no descriptor session"));
+		ok = ok && (!descriptor_begin(fd, PROFIL_SCOPE_PROCESS, ranges, 1) ||
+			    fail("no descriptor session"));
 	}
-	ok = ok && hook_is(PROFIL_HOOK_FTRACE);
-	pause_ms(100);
-	ok = ok && measure(&gaps);
+	ok = ok && measure_hooked(&gaps);
 	if (fd >= 0) {
 		ok = ok && (!descriptor_disable(fd, &stats[2]) || fail("PROFIL_IOC_DISABLE"));
 		close(fd);
@@ -404,8 +404,7 @@ bool run_record(const struct row *row)
 
 	if (fd < 0)
 		return fail("PROFIL_IOC_OPEN: %s", strerror(-fd));
-	ok = (!descriptor_attach(fd, row->scope, 0, NULL) && !descriptor_enable(fd)) ||
-	     fail("no descriptor session");
+	ok = !descriptor_begin(fd, row->scope, NULL, 0) || fail("no descriptor session");
 	ok = ok && hook_is(PROFIL_HOOK_FTRACE);
 	ok = ok && (!row->by_table || !unwind_give(fd, bench_loop, rule) ||
 		    fail("PROFIL_IOC_UNWIND"));
@@ -416,24 +415,17 @@ bool run_record(const struct row *row)
 	if (!ok)
 		return false;
 	if (stats.outside < gaps.nr * 9 / 10 || stats.dropped)
-		return fail("%llu interrupts, but %llu of %llu ticks left a record",
-			    (unsigned long long)gaps.nr, (unsigned long long)stats.outside,
-			    (unsigned long long)stats.ticks);
+		return fail("%lu interrupts, but %llu of %llu ticks left a record", gaps.nr,
+			    stats.outside, stats.ticks);
 	sampled(row->name, &gaps, &tick);
 	return true;
-}
-
-/* Returns the number of instructions since @begin. */
-static double since(u64 begin)
-{
-	return (double)(now() - begin) / INSTRUCTION_NS;
 }
 
 /* Forks a child that exits at once. If it @asks for statistics, this sets up its session. */
 static double fork_once(bool asks)
 {
 	struct profil_stats stats;
-	u64 begin = now();
+	u64 begin = now_ns();
 	int status;
 	pid_t pid;
 
@@ -451,47 +443,38 @@ static double fork_once(bool asks)
 	return since(begin);
 }
 
-static bool forks(const char *name, const char *what, bool asks, unsigned int nr)
+static bool forks(const struct row *row, const char *what, bool asks)
 {
-	double values[FORKS], median;
-	char full[64];
+	const unsigned int nr = row->once ? 1 : FORKS;
+	double values[FORKS];
 
 	for (unsigned int i = 0; i < nr; i++) {
 		values[i] = fork_once(asks);
 		if (values[i] < 0)
 			return false;
 	}
-	median = median_of(values, nr);
-	snprintf(full, sizeof(full), "%s-%s", name, what);
-	figure(full, median, median, nr);
+	figure_of(row, what, values, nr);
 	return true;
 }
 
 /* Measures PROFIL_IOC_START and PROFIL_IOC_STOP, FORKS times each. */
-static bool starts(const char *name)
+static bool starts(const struct row *row)
 {
-	double started[FORKS], stopped[FORKS], median;
-	char full[64];
+	double started[FORKS], stopped[FORKS];
 	u64 begin;
-	int err;
 
 	for (int i = 0; i < FORKS; i++) {
-		begin = now();
-		err = session_start(PROFIL_SCOPE_PROCESS, 0, ranges, 1);
+		begin = now_ns();
+		if (!start_ranges(PROFIL_SCOPE_PROCESS, 1, 0))
+			return false;
 		started[i] = since(begin);
-		if (err)
-			return fail("PROFIL_IOC_START: %s", strerror(-err));
-		begin = now();
+		begin = now_ns();
 		if (!stop(PROFIL_SCOPE_PROCESS, NULL))
 			return false;
 		stopped[i] = since(begin);
 	}
-	median = median_of(started, FORKS);
-	snprintf(full, sizeof(full), "%s-start", name);
-	figure(full, median, median, FORKS);
-	median = median_of(stopped, FORKS);
-	snprintf(full, sizeof(full), "%s-stop", name);
-	figure(full, median, median, FORKS);
+	figure_of(row, "start", started, FORKS);
+	figure_of(row, "stop", stopped, FORKS);
 	return true;
 }
 
@@ -512,22 +495,16 @@ static bool sample_histogram(const struct row *row)
 	struct profil_stats stats;
 	struct gaps gaps;
 	bool ok;
-	int err;
 
-	err = session_start(PROFIL_SCOPE_PROCESS, 0, ranges, 1);
-	if (err)
-		return fail("PROFIL_IOC_START: %s", strerror(-err));
-	ok = hook_is(PROFIL_HOOK_FTRACE);
-	pause_ms(100);
-	ok = ok && measure(&gaps);
-	ok = ok && forks(row->name, "forked", false, row->once ? 1 : FORKS) &&
-	     forks(row->name, "asked", true, row->once ? 1 : FORKS);
+	if (!start_ranges(PROFIL_SCOPE_PROCESS, 1, 0))
+		return false;
+	ok = measure_hooked(&gaps) && forks(row, "forked", false) && forks(row, "asked", true);
 	if (!stop(PROFIL_SCOPE_PROCESS, &stats) || !ok)
 		return false;
 	sampled(row->name, &gaps, &tick);
 	/* Ticks during the forks are in the kernel, in fork() and waitpid(). */
-	return stats.hit + 3 + gaps.nr / 10 >= gaps.nr || fail("%llu interrupts, but %llu hits",
-			(unsigned long long)gaps.nr, (unsigned long long)stats.hit);
+	return stats.hit + 3 + gaps.nr / 10 >= gaps.nr ||
+	       fail("%lu interrupts, but %llu hits", gaps.nr, stats.hit);
 }
 
 /*
@@ -549,8 +526,7 @@ bool run_histogram(const struct row *row)
 	/* After this, the hook is installed. */
 	ok = ok && !session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0) &&
 	     stop(PROFIL_SCOPE_PROCESS, NULL);
-	ok = ok && starts(row->name) && sample_histogram(row) &&
-	     forks(row->name, "fork", false, row->once ? 1 : FORKS);
+	ok = ok && starts(row) && sample_histogram(row) && forks(row, "fork", false);
 	munmap(buffer, row->histogram);
 	return ok;
 }
@@ -628,15 +604,13 @@ bool run_worst(const struct row *row)
 	/* Enabled only now, because the set-up takes long, and records would be full. */
 	for (u32 i = 0; i < nr; i++)
 		ok = ok && (!descriptor_enable(fds[i]) || fail("PROFIL_IOC_ENABLE"));
-	pause_ms(100);
-	ok = ok && hook_is(PROFIL_HOOK_FTRACE) && measure(&gaps);
+	ok = ok && measure_hooked(&gaps);
 	for (u32 i = 0; i < nr && fds[i] >= 0; i++) {
 		ok = ok && (!descriptor_disable(fds[i], &stats) || fail("PROFIL_IOC_DISABLE"));
 		outcomes = row->records ? stats.outside : stats.hit;
 		ok = ok && ((outcomes >= gaps.nr && !stats.dropped) ||
-			    fail("%llu interrupts, but only %llu of %llu ticks",
-				 (unsigned long long)gaps.nr, (unsigned long long)outcomes,
-				 (unsigned long long)stats.ticks));
+			    fail("%lu interrupts, but only %lu of %llu ticks", gaps.nr, outcomes,
+				 stats.ticks));
 	}
 	for (u32 i = 0; i < nr; i++)
 		close(fds[i]);

@@ -106,17 +106,14 @@ bool run_whole(const struct row *row)
 {
 	const struct whole *whole = find_whole(row->name);
 	double none_short, none_long, at_short, at_long, second;
-	char name[64];
 
 	/* So the removal of the hook after an earlier row is no cost of this one. */
 	if (!wait_for_no_hook() ||
 	    !run_both(&wholes[0], &none_short, &none_long) || !run_both(whole, &at_short, &at_long))
 		return false;
 	second = (at_long - none_long - (at_short - none_short)) / (LONG - SHORT);
-	snprintf(name, sizeof(name), "%s-second", row->name);
-	figure(name, second, second, 1);
-	snprintf(name, sizeof(name), "%s-fixed", row->name);
+	figure_of(row, "second", &second, 1);
 	at_short -= none_short + second * SHORT;
-	figure(name, at_short, at_short, 1);
+	figure_of(row, "fixed", &at_short, 1);
 	return true;
 }
