@@ -44,7 +44,7 @@ static inline void *shared_make(size_t size)
 	return shared_map(size);
 }
 
-/* Becomes an ordinary user, whom the kernel treats as one that ran a set-user-ID program. */
+/* Becomes an ordinary user. */
 static inline void drop_root(void)
 {
 	MUST(!setgroups(0, NULL) && !setresgid(1000, 1000, 1000) && !setresuid(1000, 1000, 1000));
@@ -72,7 +72,7 @@ static inline u32 any_row(struct actor *a, const void *table, u32 rows, size_t s
 
 #define ANY_ROW(a, table)	any_row(a, table, ARRAY_SIZE(table), sizeof(*(table)))
 
-/* Executes this program again, with an actor of its own. executed() finds @what and @number there. */
+/* Executes this program again: executed() returns @what and @number there, and an actor. */
 static inline int exec_self(struct actor *a, const char *what, u32 number)
 {
 	char seed[32], text[16];
@@ -113,7 +113,7 @@ static inline int act_limit(struct actor *a)
 	return setrlimit(RLIMIT_MEMLOCK, &limit) ? -errno : 0;
 }
 
-/* Writes the threads of @pid to @text, each with its state and the functions on its kernel stack. */
+/* Writes the threads of @pid to @text: states, and functions on the stacks in the kernel. */
 static inline void threads_show(pid_t pid, char *text, size_t size)
 {
 	FILE *out = fmemopen(text, size - 1, "w"), *stack;

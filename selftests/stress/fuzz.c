@@ -1745,7 +1745,8 @@ static void show_outcomes(struct __test_metadata *_metadata)
 		for (unsigned int i = 0; i < ARRAY_SIZE(shared->outcomes[c]); i++)
 			if (shared->outcomes[c][i] && n < sizeof(line))
 				n += snprintf(line + n, sizeof(line) - n, " %s %llu",
-					      i ? strerrorname_np(i) : "done", shared->outcomes[c][i]);
+					      i ? strerrorname_np(i) : "done",
+					      shared->outcomes[c][i]);
 		TH_LOG("%s:%s", c < UNKNOWN ? commands[c].name : "no command", n ? line : " none");
 	}
 	for (unsigned int i = 0; i < KINDS; i++)

@@ -30,7 +30,7 @@
 #include "send.h"
 #include "usage.h"
 
-#define SOCKET_FD	97	/* descriptors of both ends of a socket that passes descriptors */
+#define SOCKET_FD	90	/* both ends of a socket that passes descriptors */
 
 #define MAX_RECORDS	1000U
 #define STACK_DEPTH	127U
@@ -596,7 +596,8 @@ static int act_fork(struct actor *a)
 static int vm_child(void *actor)
 {
 	int (*const acts[])(struct actor *a) = {
-		act_start, act_stop, act_attach, act_descriptor_stats, change_slot, act_run, act_run,
+		act_start, act_stop, act_attach, act_descriptor_stats, change_slot, act_run,
+		act_run,
 	};
 	struct actor *a = actor;
 

@@ -133,7 +133,7 @@ static void map_files(struct actor *a)
 	for (u32 i = 0; i < FILES; i++) {
 		const bool code = i < CODE_PAGES;	/* text of no file follows */
 
-		*p = (struct page){ .is_text = true, .file = i, .offset = any(a, FILE_PAGES) * PAGE };
+		*p = (struct page){ true, i, any(a, FILE_PAGES) * PAGE };
 		files[i] = memfd_create("walks", MFD_CLOEXEC);
 		MUST(pwrite(files[i], page, PAGE, p->offset) == (ssize_t)PAGE);
 		at = text + (p - pages) * PAGE;
