@@ -19,7 +19,7 @@
 /* Descriptors, beside those of slots.h. The programs have others between these. */
 #define SHARED_FD	96	/* the memory that all processes share */
 #define SESSION_FD	100
-#define SESSIONS	5U
+#define SESSIONS	4U
 #define FAULT_FD	140	/* the userfaultfd of each slot */
 #define LAST_FD		160
 
