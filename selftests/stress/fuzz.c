@@ -1035,7 +1035,7 @@ static int act_calls(struct actor *a)
 
 static int act_map(struct actor *a)
 {
-	enum kind kind = one_in(a, 2) ? any(a, KINDS) : any(a, MEMFD_PRIVATE);
+	enum memory kind = one_in(a, 2) ? any(a, KINDS) : any(a, MEMFD_PRIVATE);
 	int err = slot_map(a, kind, any(a, SLOTS), 8);
 
 	if (err) {
@@ -1610,7 +1610,7 @@ FIXTURE_SETUP(fuzz)
 	self->seats = sysconf(_SC_NPROCESSORS_ONLN) + 2;
 	if (self->seats > SEATS)
 		self->seats = SEATS;
-	TH_LOG("PROFIL_FUZZ_SEED=%u PROFIL_FUZZ_CALLS=%llu PROFIL_FUZZ_SECONDS=%u, %u processes",
+	TH_LOG("PROFIL_FUZZ_SEED=%u PROFIL_FUZZ_CALLS=%lu PROFIL_FUZZ_SECONDS=%u, %u processes",
 	       self->seed, shared->most, self->seconds, self->seats);
 	for (unsigned int i = 0; i < PIDS; i++)
 		shared->pids[i] = getpid();

@@ -170,11 +170,11 @@ FIXTURE_TEARDOWN(inject)
 					     FIXTURE_DATA(inject) *self)
 
 /* A test that makes a call fail: @op, after the statements that follow. */
-#define TEST_SWEEP(test_name, op, next, ...)					\
+#define TEST_SWEEP(test_name, op, ...)						\
 	TEST_INJECT(test_name)							\
 	{									\
 		__VA_ARGS__;							\
-		sweep(_metadata, self, op, next);				\
+		sweep(_metadata, self, op, each);				\
 	}
 
 /*
@@ -296,7 +296,7 @@ STEP(call_query, device_query(&(struct profil_query){}))
 
 static const struct op query = { .call = call_query };
 
-TEST_SWEEP(query, &query, each)
+TEST_SWEEP(query, &query)
 
 /* Maps the buffer anew, without pages. */
 STEP(fresh_buffer, mmap(self->buffer, PAGES * PAGE, PROT_READ | PROT_WRITE,
@@ -323,35 +323,42 @@ static void set_ranges(FIXTURE_DATA(inject) *self, u32 nr)
 	self->start.nr_ranges = nr;
 }
 
-TEST_SWEEP(start, &start, each, set_ranges(self, 1))
+TEST_SWEEP(start, &start, set_ranges(self, 1))
 
-TEST_SWEEP(start_of_a_thread, &start, each,
+TEST_SWEEP(start_of_a_thread, &start,
 	   set_ranges(self, 1);
 	   self->start.scope = PROFIL_SCOPE_THREAD)
 
-TEST_SWEEP(start_without_ranges, &start, each)
+TEST_SWEEP(start_without_ranges, &start)
 
-TEST_SWEEP(start_with_unpopulated_pages, &start, each,
+TEST_SWEEP(start_with_unpopulated_pages, &start,
 	   self->ranges[0] = range_all(self->buffer, PAGES * PAGE / 8, 8);
 	   self->start.nr_ranges = 1)
 
-TEST_SWEEP(start_with_many_ranges, &start, each, set_ranges(self, RANGES))
+TEST_SWEEP(start_with_many_ranges, &start, set_ranges(self, RANGES))
 
-TEST_SWEEP(start_with_scattered_buffers, &start, each,
-	   set_ranges(self, PAGES / 2);
-	   for (u32 i = 0; i < PAGES / 2; i++)
-		   self->ranges[i].buffer = addr(self->buffer) + 2 * i * PAGE)
+TEST_INJECT(start_with_scattered_buffers)
+{
+	set_ranges(self, PAGES / 2);
+	for (u32 i = 0; i < PAGES / 2; i++)
+		self->ranges[i].buffer = addr(self->buffer) + 2 * i * PAGE;
+	sweep(_metadata, self, &start, each);
+}
 
-TEST_SWEEP(start_with_the_largest_number_of_ranges, &start, some,
-	   struct profil_query q;
-	   ASSERT_EQ(0, device_query(&q));
-	   set_ranges(self, q.max_ranges))
+TEST_INJECT(start_with_the_largest_number_of_ranges)
+{
+	struct profil_query q;
 
-TEST_SWEEP(start_with_a_period, &start, each,
+	ASSERT_EQ(0, device_query(&q));
+	set_ranges(self, q.max_ranges);
+	sweep(_metadata, self, &start, some);
+}
+
+TEST_SWEEP(start_with_a_period, &start,
 	   set_ranges(self, 1);
 	   self->start.period = PERIOD)
 
-TEST_SWEEP(start_that_records_pcs, &start, each,
+TEST_SWEEP(start_that_records_pcs, &start,
 	   self->ranges[0] = range_of(0, ~0ULL, self->buffer, PAGE / 8, 8);
 	   self->ranges[0].flags = PROFIL_RANGE_PCS;
 	   self->start.nr_ranges = 1;
@@ -448,7 +455,7 @@ static const struct op stats = {
 	.unchanged = is_on_still,
 };
 
-TEST_SWEEP(stats, &stats, each, set_ranges(self, PAGES))
+TEST_SWEEP(stats, &stats, set_ranges(self, PAGES))
 
 STEP(call_stop, session_stop(self->start.scope, &(struct profil_stats){}))
 
@@ -510,8 +517,8 @@ static int close_it(FIXTURE_DATA(inject) *self)
 
 static const struct op open_op = { .call = call_open, .after = close_it };
 
-TEST_SWEEP(open, &open_op, each, self->open.nr_records = 4096)
-TEST_SWEEP(open_without_records, &open_op, each, self->open.period = PERIOD)
+TEST_SWEEP(open, &open_op, self->open.nr_records = 4096)
+TEST_SWEEP(open_without_records, &open_op, self->open.period = PERIOD)
 
 static int open_new(FIXTURE_DATA(inject) *self)
 {
@@ -590,7 +597,7 @@ static const struct op remove_op = {
 	.unchanged = nothing_removed,
 };
 
-TEST_SWEEP(remove, &remove_op, each,
+TEST_SWEEP(remove, &remove_op,
 	   self->open.fork = PROFIL_FORK_SHARE;
 	   set_ranges(self, PAGES))
 
@@ -632,7 +639,7 @@ static const struct op disable = {
 	.unchanged = is_whole,
 };
 
-TEST_SWEEP(disable, &disable, each, set_ranges(self, PAGES))
+TEST_SWEEP(disable, &disable, set_ranges(self, PAGES))
 
 /* Lets the counters become nonzero, and removes the pages to which the snapshot is copied. */
 static int snapshot_due(FIXTURE_DATA(inject) *self)
@@ -675,7 +682,7 @@ static const struct op snapshot = {
 	.unchanged = is_not_half_reset,
 };
 
-TEST_SWEEP(snapshot, &snapshot, each)
+TEST_SWEEP(snapshot, &snapshot)
 
 /* Makes records, which the session has because it has no ranges. */
 static int make_records(FIXTURE_DATA(inject) *self)
@@ -708,7 +715,7 @@ static const struct op read_op = {
 	.unchanged = records_are_there,
 };
 
-TEST_SWEEP(read_of_records, &read_op, each, self->open.nr_records = 4096)
+TEST_SWEEP(read_of_records, &read_op, self->open.nr_records = 4096)
 
 static int poll_fds(FIXTURE_DATA(inject) *self)
 {
@@ -719,7 +726,7 @@ static int poll_fds(FIXTURE_DATA(inject) *self)
 
 static const struct op poll_op = { .call = poll_fds };
 
-TEST_SWEEP(poll, &poll_op, each,
+TEST_SWEEP(poll, &poll_op,
 	   self->open.nr_records = 16;
 	   ASSERT_EQ(0, open_and_attach(self)))
 

@@ -330,13 +330,20 @@ static int machine_open(struct actor *a)
 	return -1;
 }
 
+static void run_and_exec(struct actor *a, bool classic, u32 run)
+{
+	if (classic)
+		start(a, PROFIL_SCOPE_PROCESS, 0);
+	loop_run(2, run);
+	execl("/bin/true", "true", NULL);
+}
+
 static void against_exec(struct actor *a)
 {
 	int machine = one_in(a, 2) ? machine_open(a) : -1;
 	struct profil_range range = range_of_loops(counters, 4);
 	const bool records = one_in(a, 2);
 	struct profil_stats s;
-	pid_t pid;
 	int fd;
 
 	fd = descriptor_open_as((struct profil_open){
@@ -356,11 +363,7 @@ static void against_exec(struct actor *a)
 		bool classic = one_in(a, 2);
 		u32 run = any(a, 1 << 18) + 1;
 
-		pid = FORK(if (classic)
-				   start(a, PROFIL_SCOPE_PROCESS, 0);
-			   loop_run(2, run);
-			   execl("/bin/true", "true", NULL));
-		status_of(pid);
+		status_of(FORK(run_and_exec(a, classic, run)));
 	}
 	loop_run(3, LOOP_BURST);
 	check_stats("DISABLE", descriptor_disable(fd, &s), &s);
@@ -440,8 +443,7 @@ static void against_fork(struct actor *a)
 		struct actor b = another(a, 1);
 
 		loop_run(1, any(a, 1 << 18) + 1);
-		FORK(if (!one_in(&b, 3))
-			     shared->events += count_in_child(&b) > 0);
+		FORK(shared->events += !one_in(&b, 3) && count_in_child(&b));
 	}
 	burn_some(a);
 	stop(PROFIL_SCOPE_PROCESS, "fork", 0);
@@ -487,6 +489,14 @@ static bool raced(void)
 	return shared->rounds && shared->hits && shared->events >= ENOUGH;
 }
 
+static void work_on(struct actor *a, void (*work)(struct actor *a))
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	MUST(work == count || !device_reopen(device));
+	while (!shared->stop && !shared->failures.n)
+		work(a);
+}
+
 static void run_race(struct __test_metadata *_metadata, FIXTURE_DATA(race) *self,
 		     void (*work)(struct actor *a), int (*disturb)(struct actor *a, u32 turn),
 		     const char *events)
@@ -499,10 +509,7 @@ static void run_race(struct __test_metadata *_metadata, FIXTURE_DATA(race) *self
 	for (unsigned int i = 0; i < WORKERS; i++) {
 		struct actor a = another(&self->actor, 0);
 
-		self->pids[i] = FORK(prctl(PR_SET_PDEATHSIG, SIGKILL);
-				     MUST(work == count || !device_reopen(device));
-				     while (!shared->stop && !shared->failures.n)
-					     work(&a));
+		self->pids[i] = FORK(work_on(&a, work));
 		shared->pids[i] = self->pids[i];
 	}
 	while (now_ns() < (raced() ? end : latest) && !shared->failures.n) {

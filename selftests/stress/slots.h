@@ -31,7 +31,7 @@
 #define FILE_FD		98	/* a file on FUSE, if it is open */
 #define SLOT_FD		120	/* first number for the slots' files, if they have one */
 
-enum kind {
+enum memory {
 	ANONYMOUS, HUGE, SHARED, MEMFD, MEMFD_PRIVATE, FORMER, HUGETLB, HUGETLB_SHARED,
 	FILE_PRIVATE, ZERO, STACK, DEVICE, FUSE_PRIVATE, FUSE_SHARED, SECRET, READ_ONLY, NO_ACCESS,
 	KINDS
@@ -78,7 +78,7 @@ static inline int move_fd(int fd, int to, int flags)
 }
 
 /* Opens the file of memory of this kind. Returns -1 if it has none, or it cannot be opened. */
-static inline int slot_open(enum kind kind, unsigned int i)
+static inline int slot_open(enum memory kind, unsigned int i)
 {
 	int fd = -1;
 
@@ -115,7 +115,7 @@ static inline int slot_open(enum kind kind, unsigned int i)
 }
 
 /* Maps slot @i, and populates its first pages in one of @populate cases. */
-static inline int slot_map(struct actor *a, enum kind kind, unsigned int i, u32 populate)
+static inline int slot_map(struct actor *a, enum memory kind, unsigned int i, u32 populate)
 {
 	int fd = slot_open(kind, i), err = 0;
 

@@ -126,7 +126,7 @@ static int checked_own_stats(int err, const char *call, const struct profil_stat
 
 static int act_map(struct actor *a)
 {
-	static const enum kind some[] = {
+	static const enum memory some[] = {
 		ANONYMOUS, ANONYMOUS, ANONYMOUS, HUGE, SHARED, MEMFD, MEMFD_PRIVATE, FORMER,
 	};
 
