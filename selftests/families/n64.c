@@ -3,7 +3,7 @@
  * The profiler of the Nintendo 64, and the command profil gperf, which reads its counters. The
  * sentences of the manual page are in sentences/n64
  */
-#include "kselftest_harness.h"
+#include "classic.h"
 
 #include <linux/capability.h>
 #include <stdarg.h>
@@ -15,11 +15,10 @@
 #include <profil/illumos.h>
 #include <profil/n64.h>
 
-#include "kernel.h"
 #include "loop.h"
 #include "old.h"
+#include "users.h"
 
-#define SCOPE		PROFIL_SCOPE_PROCESS
 /* The period that the manual page calls typical is long for a test. */
 #define PERIOD		1000U
 /* A loop has at least SOME of FEW ticks. The others are between its bursts. */
@@ -36,9 +35,6 @@ static union {
 } memory[2];
 
 #define HISTO(n)	memory[n].narrow
-
-/* glibc declares the buffer nonnull, and the compiler believes it. */
-static unsigned short *volatile null;
 
 /* Loops @first to @last, with counters in memory[n]. */
 static OSProf segment(unsigned int n, unsigned int first, unsigned int last)
@@ -117,8 +113,7 @@ FIXTURE(n64) {
 
 FIXTURE_SETUP(n64)
 {
-	ASSERT_LE(0, device_fd());
-	ASSERT_TRUE(is_off(SCOPE));
+	ASSERT_IS_OFF();
 	self->prof[0] = segment(0, 0, 3);
 	self->prof[1] = segment(1, 4, 5);
 	osSetErrorHandler(on_error);
@@ -127,8 +122,19 @@ FIXTURE_SETUP(n64)
 FIXTURE_TEARDOWN(n64)
 {
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
-	EXPECT_TRUE(is_off(SCOPE));
-	EXPECT_EQ(0U, pinned_bytes());
+	EXPECT_IS_OFF();
+}
+
+/* Runs loop @i, with counters for the first @nr of the segments. */
+static bool profile_loop(FIXTURE_DATA(n64) *self, u32 nr, unsigned int i)
+{
+	bool burnt;
+
+	osProfileInit(self->prof, nr);
+	osProfileStart(PERIOD);
+	burnt = loop_burn(SCOPE, i, FEW);
+	osProfileStop();
+	return burnt;
 }
 
 TEST_F_CALL(n64, an_old_program_runs, EXPECT_EQ(0, run_beside("old-n64-game", NULL)))
@@ -170,10 +176,7 @@ TEST_F(n64, all_members_of_the_array_are_segments)
 
 TEST_F(n64, profcnt_is_the_number_of_segments)
 {
-	osProfileInit(self->prof, 1);
-	osProfileStart(PERIOD);
-	EXPECT_TRUE(loop_burn(SCOPE, 4, FEW));
-	osProfileStop();
+	EXPECT_TRUE(profile_loop(self, 1, 4));
 	EXPECT_EQ(0U, sum(1));
 	EXPECT_LE(SOME, osProfileOverflow());
 }
@@ -183,10 +186,7 @@ TEST_F(n64, histo_base_is_an_array_of_u16)
 	EXPECT_EQ(sizeof(u16), sizeof(*self->prof[0].histo_base));
 	memory[0].wide[LOOPS * WORDS] = 0x55555555;
 	self->prof[0] = segment(0, 0, LOOPS - 1);
-	osProfileInit(self->prof, 1);
-	osProfileStart(PERIOD);
-	EXPECT_TRUE(loop_burn(SCOPE, 7, FEW));
-	osProfileStop();
+	EXPECT_TRUE(profile_loop(self, 1, 7));
 	EXPECT_LE(SOME, HISTO(0)[WORD_OF(7)]);
 	/* A counter has 16 bits, not 32, so the second half of the memory is not used. */
 	EXPECT_EQ(0U, counters_sum(&HISTO(0)[LOOPS * WORDS], 2, LOOPS * WORDS));
@@ -195,16 +195,11 @@ TEST_F(n64, histo_base_is_an_array_of_u16)
 
 TEST_F(n64, a_counter_is_for_a_word_of_32_bits)
 {
-	unsigned int i;
-
 	/* The text begins i words before the loop's pc, which is then in word i. */
-	for (i = 0; i < 4; i++) {
+	for (unsigned int i = 0; i < 4; i++) {
 		self->prof[0].text_start = (u32 *)(uintptr_t)(loop_at(0) - 4 * i);
 		self->prof[0].text_end = self->prof[0].text_start + 7;
-		osProfileInit(self->prof, 1);
-		osProfileStart(PERIOD);
-		EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-		osProfileStop();
+		EXPECT_TRUE(profile_loop(self, 1, 0));
 		EXPECT_LE(SOME, HISTO(0)[i]);
 		EXPECT_EQ(HISTO(0)[i], sum(0));
 	}
@@ -215,10 +210,7 @@ TEST_F(n64, text_starts_with_the_first_instruction)
 	self->prof[0].text_start = (u32 *)(uintptr_t)loop_at(0);
 	self->prof[1] = segment(1, 0, 0);
 	self->prof[1].text_end = (u32 *)(uintptr_t)(loop_at(0) - 4);
-	osProfileInit(self->prof, 2);
-	osProfileStart(PERIOD);
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	osProfileStop();
+	EXPECT_TRUE(profile_loop(self, 2, 0));
 	EXPECT_LE(SOME, HISTO(0)[0]);
 	EXPECT_EQ(0, HISTO(1)[WORD_OF(0)]);
 }
@@ -226,18 +218,12 @@ TEST_F(n64, text_starts_with_the_first_instruction)
 TEST_F(n64, text_ends_with_the_last_instruction)
 {
 	self->prof[0].text_end = (u32 *)(uintptr_t)loop_at(1);
-	osProfileInit(self->prof, 1);
-	osProfileStart(PERIOD);
-	EXPECT_TRUE(loop_burn(SCOPE, 1, FEW));
-	osProfileStop();
+	EXPECT_TRUE(profile_loop(self, 1, 1));
 	EXPECT_LE(SOME, HISTO(0)[WORD_OF(1)]);
 
 	/* The loop's instruction is no longer in the segment. */
 	self->prof[0].text_end--;
-	osProfileInit(self->prof, 1);
-	osProfileStart(PERIOD);
-	EXPECT_TRUE(loop_burn(SCOPE, 1, FEW));
-	osProfileStop();
+	EXPECT_TRUE(profile_loop(self, 1, 1));
 	EXPECT_EQ(0, HISTO(0)[WORD_OF(1)]);
 	EXPECT_LE(SOME, osProfileOverflow());
 }
@@ -301,22 +287,16 @@ TEST_F(n64, microseconds_are_the_period)
 {
 	const u32 periods[] = { 500, 10000 };
 	struct profil_stats s;
-	struct rusage before, after;
 	u64 us, ticks;
-	unsigned int i;
 
 	osProfileInit(self->prof, 1);
-	for (i = 0; i < ARRAY_SIZE(periods); i++) {
-		ASSERT_EQ(0, getrusage(RUSAGE_SELF, &before));
+	for (unsigned int i = 0; i < ARRAY_SIZE(periods); i++) {
+		us = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000;
 		EXPECT_FINE(osProfileStart(periods[i]));
 		EXPECT_TRUE(loop_burn(SCOPE, 0, 20));
 		ASSERT_EQ(0, session_stats(SCOPE, &s));
 		osProfileStop();
-		ASSERT_EQ(0, getrusage(RUSAGE_SELF, &after));
-		us = (after.ru_utime.tv_sec + after.ru_stime.tv_sec -
-		      before.ru_utime.tv_sec - before.ru_stime.tv_sec) * 1000000ULL +
-		     after.ru_utime.tv_usec + after.ru_stime.tv_usec -
-		     before.ru_utime.tv_usec - before.ru_stime.tv_usec;
+		us = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000 - us;
 		/*
 		 * The ticks may differ by a fifth, which is the accuracy of CPU time here, plus
 		 * two.
@@ -328,37 +308,29 @@ TEST_F(n64, microseconds_are_the_period)
 	}
 }
 
-TEST_F(n64, a_period_of_10_ms_is_accepted)
+static void expect_period(struct __test_metadata *_metadata, OSProf *prof, u32 period)
 {
-	osProfileInit(self->prof, 1);
-	EXPECT_FINE(osProfileStart(10000));
-	EXPECT_TRUE(loop_burn(SCOPE, 0, 3));
-	EXPECT_FINE(osProfileStop());
-	EXPECT_LT(0, HISTO(0)[WORD_OF(0)]);
-}
-
-TEST_F(n64, the_shortest_period_is_PROF_MIN_INTERVAL)
-{
-	EXPECT_EQ(50, PROF_MIN_INTERVAL);
-	osProfileInit(self->prof, 1);
-	EXPECT_FINE(osProfileStart(PROF_MIN_INTERVAL));
+	osProfileInit(prof, 1);
+	EXPECT_FINE(osProfileStart(period));
 	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
 	EXPECT_FINE(osProfileStop());
 	EXPECT_LT(0, HISTO(0)[WORD_OF(0)]);
 }
 
+TEST_F_CALL(n64, a_period_of_10_ms_is_accepted, expect_period(_metadata, self->prof, 10000))
+
+TEST_F(n64, the_shortest_period_is_PROF_MIN_INTERVAL)
+{
+	EXPECT_EQ(50, PROF_MIN_INTERVAL);
+	expect_period(_metadata, self->prof, PROF_MIN_INTERVAL);
+}
+
 /* This includes counters that are not the first, and the second segment. */
 TEST_F(n64, each_interrupt_raises_the_counter_of_the_pc)
 {
-	struct profil_stats s;
-
 	self->prof[0] = segment(0, 5, 7);
 	self->prof[1] = segment(1, 0, 2);
-	osProfileInit(self->prof, 2);
-	osProfileStart(PERIOD);
-	EXPECT_TRUE(loop_burn(SCOPE, 2, FEW));
-	ASSERT_EQ(0, session_stats(SCOPE, &s));
-	osProfileStop();
+	EXPECT_TRUE(profile_loop(self, 2, 2));
 	EXPECT_LE(SOME, HISTO(1)[WORD_OF(2)]);
 	EXPECT_EQ(HISTO(1)[WORD_OF(2)], sum(1));
 	EXPECT_EQ(0U, sum(0));
@@ -367,10 +339,9 @@ TEST_F(n64, each_interrupt_raises_the_counter_of_the_pc)
 TEST_F(n64, profiling_can_be_started_again)
 {
 	u64 counted = 0;
-	unsigned int i;
 
 	osProfileInit(self->prof, 1);
-	for (i = 0; i < 4; i++) {
+	for (unsigned int i = 0; i < 4; i++) {
 		EXPECT_FINE(osProfileStart(PERIOD));
 		EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
 		EXPECT_FINE(osProfileStop());
@@ -445,13 +416,12 @@ TEST_F(n64, INIT_CNT_profcnt_is_wrong)
 TEST_F(n64, the_number_of_segments_is_at_most_half_of_max_ranges)
 {
 	struct profil_query query;
-	u32 most;
 	OSProf *profs;
+	u32 most;
 
 	ASSERT_EQ(0, device_query(&query));
 	most = query.max_ranges / 2 - 2;
-	profs = calloc(most + 1, sizeof(*profs));
-	ASSERT_NE(NULL, profs);
+	profs = map_private((most + 1) * sizeof(*profs));
 	for (u32 i = 0; i <= most; i++) {
 		profs[i] = segment(0, 0, 0);
 		profs[i].text_start += i * 2 * WORDS;
@@ -464,7 +434,6 @@ TEST_F(n64, the_number_of_segments_is_at_most_half_of_max_ranges)
 	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
 	EXPECT_FINE(osProfileStop());
 	EXPECT_LE(SOME, HISTO(0)[WORD_OF(0)]);
-	free(profs);
 }
 
 TEST_F(n64, an_array_that_cannot_be_read_is_EFAULT)
@@ -552,7 +521,6 @@ TEST_F(n64, STOP_TIMER_the_session_is_another_familys)
 	EXPECT_FINE(osProfileStart(PERIOD));
 	ASSERT_EQ(0, profil(null, 0, 0, 0));
 	EXPECT_FAULT(ERR_OSPROFILESTOP_TIMER, ESRCH, 0, osProfileStop());
-
 }
 
 /* Without counters, no session is left that gperf could read after osProfileStop(). */
@@ -574,13 +542,11 @@ TEST_F(n64, stop_with_an_unmapped_histogram_fails_with_EFAULT_and_stops)
 TEST_F(n64, stop_needs_no_free_descriptor_unless_the_kept_one_was_closed)
 {
 	u64 counted;
-	int fd, last = -1;
+	int last;
 
 	EXPECT_FINE(osProfileInit(self->prof, 1));
 	EXPECT_FINE(osProfileStart(PERIOD));
-	while ((fd = open("/dev/null", O_RDONLY)) >= 0)
-		last = fd;
-	ASSERT_EQ(EMFILE, errno);
+	ASSERT_LE(0, take_all_descriptors());
 	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
 	EXPECT_FINE(osProfileStop());
 	counted = sum(0);
@@ -589,9 +555,8 @@ TEST_F(n64, stop_needs_no_free_descriptor_unless_the_kept_one_was_closed)
 
 	/* A call that fails changes nothing. */
 	ASSERT_EQ(0, close_range(100, ~0U, 0));
-	while ((fd = open("/dev/null", O_RDONLY)) >= 0)
-		last = fd;
-	ASSERT_EQ(EMFILE, errno);
+	last = take_all_descriptors();
+	ASSERT_LE(0, last);
 	EXPECT_FAULT(ERR_OSPROFILE_ERRNO, EMFILE, 0, osProfileStop());
 	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
 	ASSERT_EQ(0, close(last));
@@ -605,10 +570,7 @@ TEST_F(n64, stop_needs_no_free_descriptor_unless_the_kept_one_was_closed)
 /* On the original system, this would have killed the program. */
 TEST_F(n64, a_histogram_that_is_not_mapped_is_EFAULT)
 {
-	osProfileInit(self->prof, 1);
-	osProfileStart(PERIOD);
-	EXPECT_TRUE(loop_burn(SCOPE, 0, 3));
-	osProfileStop();
+	EXPECT_TRUE(profile_loop(self, 1, 0));
 	self->prof[1].histo_base = (u16 *)4096;
 	EXPECT_FAULT(ERR_OSPROFILE_ERRNO, EFAULT, 0, osProfileInit(self->prof, 2));
 	/* Nothing has changed. */
@@ -760,8 +722,7 @@ static u16 game_histo[4096] __attribute__((aligned(4)));
 
 struct game {
 	pid_t pid;
-	int ask;
-	int answer;
+	int socket;
 };
 
 /* Hits of the game in its text, and in the overflow counter. */
@@ -779,7 +740,7 @@ static void scene_play(void (*scene)(void), u64 ticks)
 		scene();
 }
 
-static void game_run(int ask, int answer)
+static void game_run(int socket)
 {
 	OSProf prof = {
 		.histo_base = game_histo,
@@ -790,7 +751,7 @@ static void game_run(int ask, int answer)
 	struct score score;
 	char what;
 
-	while (read(ask, &what, 1) == 1) {
+	while (read(socket, &what, 1) == 1) {
 		errno = 0;
 		switch (what) {
 		case 'i':
@@ -809,75 +770,84 @@ static void game_run(int ask, int answer)
 			break;
 		case 'x':			/* the process exits immediately */
 			osProfileFlush();
-			_exit(0);
-		case 'e':	/* another program, which ends when the pipe is closed, too */
-			dup2(ask, STDIN_FILENO);
+			return;
+		case 'e':	/* another program, which ends when the socket is closed, too */
+			dup2(socket, STDIN_FILENO);
 			execlp("cat", "cat", NULL);
-			_exit(3);
 		}
-		if (errno)
-			_exit(1);
+		MUST(!errno);
 		score.text = counters_sum(game_histo, 2, ARRAY_SIZE(game_histo));
 		score.elsewhere = osProfileOverflow();
-		if (write(answer, &score, sizeof(score)) != sizeof(score))
-			_exit(2);
+		MUST(write(socket, &score, sizeof(score)) == sizeof(score));
 	}
-	_exit(0);
 }
 
-static bool game_start(struct game *game)
+static struct game game_start(void)
 {
-	int ask[2], answer[2];
+	int sockets[2];
+	pid_t pid;
 
-	if (pipe(ask) || pipe(answer))
-		return false;
-	game->pid = fork();
-	if (!game->pid) {
-		close(ask[1]);
-		close(answer[0]);
-		game_run(ask[0], answer[1]);
-	}
-	close(ask[0]);
-	close(answer[1]);
-	game->ask = ask[1];
-	game->answer = answer[0];
-	return game->pid > 0;
+	MUST(!socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
+	pid = FORK(close(sockets[0]); game_run(sockets[1]));
+	close(sockets[1]);
+	return (struct game) { pid, sockets[0] };
 }
 
-static bool game_do(struct game *game, char what, struct score *score)
+static void game_command(const struct game *game, char command)
 {
-	return write(game->ask, &what, 1) == 1 &&
-	       read(game->answer, score, sizeof(*score)) == sizeof(*score);
+	MUST(write(game->socket, &command, 1) == 1);
 }
 
-static int game_end(struct game *game)
+static struct score game_score(const struct game *game)
 {
-	close(game->ask);
-	close(game->answer);
+	struct score score;
+
+	MUST(read(game->socket, &score, sizeof(score)) == sizeof(score));
+	return score;
+}
+
+/* Gives the game the commands, and waits for each. Returns the score after the last one. */
+static struct score game_do(const struct game *game, const char *commands)
+{
+	struct score score;
+
+	do {
+		game_command(game, *commands);
+		score = game_score(game);
+	} while (*++commands);
+	return score;
+}
+
+static int game_end(const struct game *game)
+{
+	close(game->socket);
 	return status_of(game->pid);
 }
 
 #define COMMAND_SIZE	(PATH_MAX + 64)
 
-/* Writes to @command the shell command that runs profil gperf with @args. */
-static void gperf_command(char *command, const char *args)
+/* Writes to @command the shell command that runs profil gperf for process @pid. */
+static void gperf_command(char *command, const char *option, pid_t pid)
 {
-	char self[PATH_MAX] = "", path[COMMAND_SIZE - 32];
+	char self[PATH_MAX] = "", path[COMMAND_SIZE - 48];
 	const char *set = getenv("PROFIL");
 
 	MUST(readlink("/proc/self/exe", self, sizeof(self) - 1) >= 0);
 	snprintf(path, sizeof(path), "%s/../../tools/profil", dirname(self));
 	if (set || access(path, X_OK))
 		snprintf(path, sizeof(path), "%s", set ?: "profil");
-	snprintf(command, COMMAND_SIZE, "exec %s gperf %s 2>&1", path, args);
+	snprintf(command, COMMAND_SIZE, "exec %s gperf %s %d 2>&1", path, option, pid);
 }
 
-static FILE *gperf(const char *args)
+static FILE *gperf(const char *option, pid_t pid)
 {
 	char command[COMMAND_SIZE];
+	FILE *output;
 
-	gperf_command(command, args);
-	return popen(command, "re");
+	gperf_command(command, option, pid);
+	output = popen(command, "re");
+	MUST(output);
+	return output;
 }
 
 /**
@@ -885,8 +855,8 @@ static FILE *gperf(const char *args)
  * @reports: The number of reports.
  * @ticks: Of the last report: all ticks. @hot, @cold, @elsewhere: parts of these.
  * @first: The first function in it.
+ * @text: Its heading; or an error message.
  * @status: The exit status.
- * @text: The first line of the output.
  */
 struct heard {
 	unsigned int reports;
@@ -897,48 +867,48 @@ struct heard {
 	int status;
 };
 
-static void hear(FILE *from, struct heard *heard)
+static struct heard hear(FILE *from)
 {
 	char line[256], name[64];
 	unsigned long long ticks;
+	struct heard heard = {};
 	int status;
 
-	memset(heard, 0, sizeof(*heard));
-	heard->status = -1;
-	if (!from)
-		return;
 	while (fgets(line, sizeof(line), from)) {
-		if (!heard->text[0])
-			strcpy(heard->text, line);
-		if (sscanf(line, "process %*d: %llu ticks of %15s", &ticks, heard->period) == 2) {
-			heard->reports++;
-			heard->ticks = ticks;
-			heard->hot = 0;
-			heard->cold = 0;
-			heard->elsewhere = 0;
-			heard->first[0] = 0;
+		if (sscanf(line, "process %*d: %llu ticks of %15s", &ticks, name) == 2) {
+			heard = (struct heard) { .reports = heard.reports + 1, .ticks = ticks };
+			strcpy(heard.period, name);
 		}
+		if (!heard.text[0])
+			strcpy(heard.text, line);
 		if (sscanf(line, "%*f%% %*f%% %llu %*f %*s %63s", &ticks, name) != 2)
 			continue;
-		if (!heard->first[0] && strcmp(name, "[elsewhere]"))
-			strcpy(heard->first, name);
+		if (!heard.first[0] && strcmp(name, "[elsewhere]"))
+			strcpy(heard.first, name);
 		if (!strcmp(name, "hot_scene"))
-			heard->hot = ticks;
+			heard.hot = ticks;
 		else if (!strcmp(name, "cold_scene"))
-			heard->cold = ticks;
+			heard.cold = ticks;
 		else if (!strcmp(name, "[elsewhere]"))
-			heard->elsewhere = ticks;
+			heard.elsewhere = ticks;
 	}
 	status = pclose(from);
-	heard->status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	heard.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	return heard;
 }
 
-static void ask_gperf(pid_t pid, struct heard *heard)
+static struct heard ask_gperf(pid_t pid)
 {
-	char args[32];
+	return hear(gperf("", pid));
+}
 
-	snprintf(args, sizeof(args), "%d", pid);
-	hear(gperf(args), heard);
+/* Returns true if gperf printed this message, and failed. */
+static bool refused(struct heard heard, const char *message)
+{
+	if (heard.status == 1 && strstr(heard.text, message))
+		return true;
+	dprintf(STDERR_FILENO, "# exit status %d: %s\n", heard.status, heard.text);
+	return false;
 }
 
 static bool is_awaited(pid_t pid)
@@ -951,22 +921,20 @@ static bool is_awaited(pid_t pid)
 
 /* The game may get a tick elsewhere after it has read the overflow counter. */
 #define EXPECT_HEARD(heard, score) do {						\
-	EXPECT_EQ(0, (heard)->status);						\
-	EXPECT_EQ((score)->text, (heard)->hot + (heard)->cold);			\
-	EXPECT_LE((score)->elsewhere, (heard)->elsewhere);			\
-	EXPECT_EQ((score)->text + (heard)->elsewhere, (heard)->ticks);		\
+	EXPECT_EQ(0, (heard).status);						\
+	EXPECT_EQ((score).text, (heard).hot + (heard).cold);			\
+	EXPECT_LE((score).elsewhere, (heard).elsewhere);			\
+	EXPECT_EQ((score).text + (heard).elsewhere, (heard).ticks);		\
 } while (0)
 
 FIXTURE(host) {
 	struct game game;
-	struct score score;
-	struct heard heard;
 };
 
 FIXTURE_SETUP(host)
 {
-	ASSERT_LE(0, device_fd());
-	ASSERT_TRUE(game_start(&self->game));
+	ASSERT_DEVICE();
+	self->game = game_start();
 }
 
 FIXTURE_TEARDOWN(host)
@@ -976,223 +944,171 @@ FIXTURE_TEARDOWN(host)
 
 TEST_F(host, gperf_prints_the_time_of_each_function)
 {
-	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
-	ASSERT_TRUE(game_do(&self->game, 'p', &self->score));
-	ask_gperf(self->game.pid, &self->heard);
-	EXPECT_HEARD(&self->heard, &self->score);
-	EXPECT_EQ(1U, self->heard.reports);
-	EXPECT_STREQ("hot_scene", self->heard.first);
-	EXPECT_LE(60U, self->heard.hot);
-	EXPECT_LE(8U, self->heard.cold);
-	EXPECT_LT(self->heard.cold, self->heard.hot);
-	EXPECT_STREQ("1", self->heard.period);
+	struct score score = game_do(&self->game, "ip");
+	struct heard heard = ask_gperf(self->game.pid);
+
+	EXPECT_HEARD(heard, score);
+	EXPECT_EQ(1U, heard.reports);
+	EXPECT_STREQ("hot_scene", heard.first);
+	EXPECT_LE(60U, heard.hot);
+	EXPECT_LE(8U, heard.cold);
+	EXPECT_LT(heard.cold, heard.hot);
+	EXPECT_STREQ("1", heard.period);
 }
 
 TEST_F(host, data_can_be_read_at_any_time_after_init)
 {
-	ask_gperf(self->game.pid, &self->heard);
-	EXPECT_EQ(1, self->heard.status);	/* before osProfileInit() */
-	EXPECT_NE(NULL, strstr(self->heard.text, "has no profile"));
-	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
-	ask_gperf(self->game.pid, &self->heard);
-	EXPECT_EQ(0, self->heard.status);
-	EXPECT_NE(NULL, strstr(self->heard.text, ": 0 ticks"));
-	ASSERT_TRUE(game_do(&self->game, 'p', &self->score));
-	ask_gperf(self->game.pid, &self->heard);
-	EXPECT_HEARD(&self->heard, &self->score);
+	struct heard heard;
+	struct score score;
+
+	EXPECT_TRUE(refused(ask_gperf(self->game.pid), "has no profile"));
+	game_do(&self->game, "i");
+	heard = ask_gperf(self->game.pid);
+	EXPECT_EQ(0, heard.status);
+	EXPECT_NE(NULL, strstr(heard.text, ": 0 ticks"));
+	score = game_do(&self->game, "p");
+	heard = ask_gperf(self->game.pid);
+	EXPECT_HEARD(heard, score);
 }
 
 TEST_F(host, data_can_be_read_after_stop)
 {
-	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
-	ASSERT_TRUE(game_do(&self->game, 'p', &self->score));
-	ASSERT_TRUE(game_do(&self->game, 's', &self->score));
-	ask_gperf(self->game.pid, &self->heard);
-	EXPECT_HEARD(&self->heard, &self->score);
-	EXPECT_STREQ("1", self->heard.period);
+	struct score score = game_do(&self->game, "ips");
+	struct heard heard = ask_gperf(self->game.pid);
+
+	EXPECT_HEARD(heard, score);
+	EXPECT_STREQ("1", heard.period);
 }
 
 /* The program can be stopped, or run in a loop: it need not cooperate. */
 TEST_F(host, data_can_be_read_while_the_program_runs)
 {
-	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
-	ASSERT_TRUE(game_do(&self->game, 'p', &self->score));
+	struct score score = game_do(&self->game, "ip");
+	struct heard heard;
+
 	ASSERT_EQ(0, kill(self->game.pid, SIGSTOP));
-	ask_gperf(self->game.pid, &self->heard);
+	heard = ask_gperf(self->game.pid);
 	ASSERT_EQ(0, kill(self->game.pid, SIGCONT));
-	EXPECT_HEARD(&self->heard, &self->score);
+	EXPECT_HEARD(heard, score);
 	/* Then the game runs. */
-	ASSERT_TRUE(game_do(&self->game, 's', &self->score));
-	ASSERT_EQ(1, write(self->game.ask, "p", 1));
-	ask_gperf(self->game.pid, &self->heard);
-	EXPECT_EQ(0, self->heard.status);
-	EXPECT_LE(self->score.text + self->score.elsewhere, self->heard.ticks);
-	ASSERT_EQ((ssize_t)sizeof(self->score),
-		  read(self->game.answer, &self->score, sizeof(self->score)));
+	score = game_do(&self->game, "s");
+	game_command(&self->game, 'p');
+	heard = ask_gperf(self->game.pid);
+	EXPECT_EQ(0, heard.status);
+	EXPECT_LE(score.text + score.elsewhere, heard.ticks);
+	game_score(&self->game);
 }
 
 /* The program has no thread, signal handler or descriptor for gperf. */
 TEST_F(host, the_program_has_no_thread_for_gperf)
 {
-	char path[64], line[256];
-	unsigned int threads = 0;
-	FILE *f;
+	char path[64];
 
-	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
-	ASSERT_TRUE(game_do(&self->game, 'p', &self->score));
-	ask_gperf(self->game.pid, &self->heard);
-	EXPECT_EQ(0, self->heard.status);
+	game_do(&self->game, "ip");
+	EXPECT_EQ(0, ask_gperf(self->game.pid).status);
 	snprintf(path, sizeof(path), "/proc/%d/status", self->game.pid);
-	f = fopen(path, "re");
-	ASSERT_NE(NULL, f);
-	while (fgets(line, sizeof(line), f)) {
-		if (!strncmp(line, "Threads:", 8))
-			threads = atoi(line + 8);
-		if (!strncmp(line, "SigCgt:", 7))
-			EXPECT_STREQ("SigCgt:\t0000000000000000\n", line);
-	}
-	fclose(f);
-	EXPECT_EQ(1U, threads);
+	EXPECT_EQ(1, file_number(path, "Threads:"));
+	EXPECT_TRUE(file_has(path, "SigCgt:\t0000000000000000", NULL, 0));
 }
 
 TEST_F(host, flush_hands_the_data_to_a_gperf_that_waits)
 {
-	char args[32];
+	struct score score;
+	struct heard heard;
 	FILE *host;
 
 	/* Without a gperf that waits, osProfileFlush() has no effect. */
-	ASSERT_TRUE(game_do(&self->game, 'f', &self->score));
-	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
-	ASSERT_TRUE(game_do(&self->game, 'f', &self->score));
-	snprintf(args, sizeof(args), "--wait %d", self->game.pid);
-	host = gperf(args);
-	ASSERT_NE(NULL, host);
+	game_do(&self->game, "fif");
+	host = gperf("--wait", self->game.pid);
 	ASSERT_TRUE(await(is_awaited(self->game.pid)));
-	ASSERT_TRUE(game_do(&self->game, 'p', &self->score));
-	ASSERT_TRUE(game_do(&self->game, 'f', &self->score));
-	ASSERT_TRUE(game_do(&self->game, 's', &self->score));
+	score = game_do(&self->game, "pfs");
 	/* gperf gets the data although the process has exited. */
-	ASSERT_EQ(1, write(self->game.ask, "x", 1));
-	hear(host, &self->heard);
-	EXPECT_HEARD(&self->heard, &self->score);
-	EXPECT_EQ(2U, self->heard.reports);
-	EXPECT_STREQ("hot_scene", self->heard.first);
-	EXPECT_STREQ("1", self->heard.period);
+	game_command(&self->game, 'x');
+	heard = hear(host);
+	EXPECT_HEARD(heard, score);
+	EXPECT_EQ(2U, heard.reports);
+	EXPECT_STREQ("hot_scene", heard.first);
+	EXPECT_STREQ("1", heard.period);
 }
 
 /* A gperf that does not read does not block the program. */
 TEST_F(host, flush_does_not_wait_for_gperf)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	unsigned int i;
-	socklen_t len;
-	int fd;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	socklen_t len = offsetof(struct sockaddr_un, sun_path) + 1;
 
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	ASSERT_LE(0, fd);
-	len = offsetof(struct sockaddr_un, sun_path) + 1 +
-	      snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "profil-gperf-%d",
-		       self->game.pid);
+	len += snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "profil-gperf-%d",
+			self->game.pid);
 	ASSERT_EQ(0, bind(fd, (struct sockaddr *)&address, len));
 	ASSERT_EQ(0, listen(fd, 2));
-	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
-	for (i = 0; i < 20; i++)
-		ASSERT_TRUE(game_do(&self->game, 'f', &self->score));
+	game_do(&self->game, "iffffffffffffffffffff");
 	close(fd);
-}
-
-static pid_t others;
-
-static int child_as_another(void)
-{
-	struct heard heard;
-
-	MUST(!setresgid(1001, 1001, 1001) && !setresuid(1001, 1001, 1001));
-	ask_gperf(others, &heard);
-	MUST(heard.status == 1);
-	MUST(strstr(heard.text, "ptrace rights are needed"));
-	return 0;
 }
 
 TEST_F(host, data_of_another_user_cannot_be_read)
 {
-	others = 1;
-	if (geteuid()) {
-		ask_gperf(others, &self->heard);
-		EXPECT_EQ(1, self->heard.status);
-		EXPECT_NE(NULL, strstr(self->heard.text, "ptrace rights are needed"));
-		return;
-	}
-	others = self->game.pid;
-	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
-	EXPECT_EQ(0, status_in_child(child_as_another()));
-}
+	const pid_t others = geteuid() ? 1 : self->game.pid;
 
-static int child_with_CAP_PERFMON(void)
-{
-	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
-	struct __user_cap_data_struct data[2] = {}, *caps = &data[CAP_TO_INDEX(CAP_PERFMON)];
-	struct profil_describe arg = { .size = sizeof(arg), .pid = others };
-	struct heard heard;
-
-	MUST(!prctl(PR_SET_KEEPCAPS, 1));
-	MUST(!setresgid(1001, 1001, 1001) && !setresuid(1001, 1001, 1001));
-	caps->effective = CAP_TO_MASK(CAP_PERFMON);
-	caps->permitted = caps->effective;
-	caps->inheritable = caps->effective;
-	MUST(!syscall(SYS_capset, &header, data));
-	MUST(!prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_PERFMON, 0, 0));
-	MUST(!device_ioctl(PROFIL_IOC_DESCRIBE, &arg));
-	ask_gperf(others, &heard);
-	MUST(heard.status == 1);
-	MUST(strstr(heard.text, "Operation not permitted (ptrace rights"));
-	return 0;
+	game_do(&self->game, "i");
+	EXPECT_CHILD({
+		become_user(1001);
+		MUST(refused(ask_gperf(others), "ptrace rights are needed"));
+	});
 }
 
 /* CAP_PERFMON allows reading only the description of the session. */
 TEST_F(host, CAP_PERFMON_is_not_enough_to_read_memory)
 {
 	NEED_ROOT("to become another user");
-	others = self->game.pid;
-	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
-	EXPECT_EQ(0, status_in_child(child_with_CAP_PERFMON()));
+	game_do(&self->game, "i");
+	EXPECT_CHILD({
+		struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+		struct __user_cap_data_struct data[2] = {};
+		struct __user_cap_data_struct *caps = &data[CAP_TO_INDEX(CAP_PERFMON)];
+		struct profil_describe arg = { .size = sizeof(arg), .pid = self->game.pid };
+
+		MUST(!prctl(PR_SET_KEEPCAPS, 1));
+		become_user(1001);
+		caps->effective = CAP_TO_MASK(CAP_PERFMON);
+		caps->permitted = caps->effective;
+		caps->inheritable = caps->effective;
+		MUST(!syscall(SYS_capset, &header, data));
+		MUST(!prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_PERFMON, 0, 0));
+		MUST(!device_ioctl(PROFIL_IOC_DESCRIBE, &arg));
+		MUST(refused(ask_gperf(self->game.pid),
+			     "Operation not permitted (ptrace rights"));
+	});
 }
 
 #define PTRACE_SCOPE	"/proc/sys/kernel/yama/ptrace_scope"
 
-static const char *yama_says;		/* Yama's message; or NULL if it allows the access */
-
-/* A game of an ordinary user, which is not a child of the user's profil command. */
-static int child_under_yama(void)
-{
-	struct game game;
-	struct score score;
-	struct heard heard;
-
-	MUST(!setresgid(1000, 1000, 1000) && !setresuid(1000, 1000, 1000));
-	MUST(!prctl(PR_SET_DUMPABLE, 1));
-	MUST(game_start(&game) && game_do(&game, 'i', &score));
-	ask_gperf(game.pid, &heard);
-	MUST(heard.status == !!yama_says);
-	MUST(!yama_says || strstr(heard.text, yama_says));
-	MUST(!game_end(&game));
-	return 0;
-}
-
 TEST_F(host, security_modules_can_forbid_gperf)
 {
-	long long scope = file_number(PTRACE_SCOPE, "");
 	char before[32];
 
 	NEED_ROOT("to become another user");
-	SKIP_IF(scope < 0, "the kernel has no Yama");
-	snprintf(before, sizeof(before), "%lld", scope);
-	ASSERT_EQ(0, file_write(PTRACE_SCOPE, "1"));
-	yama_says = "Operation not permitted (ptrace rights are needed: see kernel.yama";
-	EXPECT_EQ(0, status_in_child(child_under_yama()));
-	EXPECT_EQ(0, file_write(PTRACE_SCOPE, "0"));
-	yama_says = NULL;
-	EXPECT_EQ(0, status_in_child(child_under_yama()));
+	SKIP_IF(access(PTRACE_SCOPE, F_OK), "the kernel has no Yama");
+	file_line(PTRACE_SCOPE, before, sizeof(before));
+	for (int forbid = 1; forbid >= 0; forbid--) {
+		EXPECT_EQ(0, file_write(PTRACE_SCOPE, forbid ? "1" : "0"));
+		/* A game of an ordinary user, which is not a child of the user's profil command. */
+		EXPECT_CHILD({
+			struct game game;
+			struct heard heard;
+
+			become_user(1000);
+			game = game_start();
+			game_do(&game, "i");
+			heard = ask_gperf(game.pid);
+			if (forbid)
+				MUST(refused(heard, "Operation not permitted (ptrace rights are needed: "
+					     "see kernel.yama"));
+			else
+				MUST(!heard.status);
+			MUST(!game_end(&game));
+		});
+	}
 	EXPECT_EQ(0, file_write(PTRACE_SCOPE, before));
 }
 
@@ -1203,23 +1119,18 @@ TEST_F(host, security_modules_can_forbid_gperf)
 static pid_t gperf_stopped(pid_t pid, FILE **out)
 {
 	struct __ptrace_syscall_info call;
-	char command[COMMAND_SIZE], args[32];
+	char command[COMMAND_SIZE];
 	int pipes[2], status;
 	pid_t child;
 
-	snprintf(args, sizeof(args), "%d", pid);
-	gperf_command(command, args);
-	MUST(!pipe(pipes));
-	child = fork();
-	if (!child) {
+	gperf_command(command, "", pid);
+	MUST(!pipe2(pipes, O_CLOEXEC));
+	child = FORK({
 		dup2(pipes[1], STDOUT_FILENO);
-		close(pipes[0]);
-		close(pipes[1]);
 		MUST(!ptrace(PTRACE_TRACEME, 0, NULL, NULL));
 		raise(SIGSTOP);
 		execl("/bin/sh", "sh", "-c", command, NULL);
-		_exit(127);
-	}
+	});
 	close(pipes[1]);
 	*out = fdopen(pipes[0], "r");
 	MUST(*out);
@@ -1241,82 +1152,71 @@ static int describe(pid_t pid)
 }
 
 /*
- * Sends the command @what to the game while gperf is stopped there, so that describe() returns
- * @err.
+ * Returns what gperf prints if the game gets the command @what while gperf is stopped there, so that
+ * describe() returns @err.
  */
-static void ask_while(struct game *game, char what, int err, struct heard *heard)
+static struct heard ask_while(const struct game *game, char what, int err)
 {
+	struct heard heard = {};
 	pid_t command;
 	FILE *out;
 
-	memset(heard, 0, sizeof(*heard));
 	command = gperf_stopped(game->pid, &out);
-	MUST(write(game->ask, &what, 1) == 1);
+	game_command(game, what);
 	MUST(await(describe(game->pid) == err));
 	MUST(!ptrace(PTRACE_DETACH, command, NULL, NULL));
-	MUST(fread(heard->text, 1, sizeof(heard->text) - 1, out) > 0);
+	MUST(fread(heard.text, 1, sizeof(heard.text) - 1, out) > 0);
 	fclose(out);
-	heard->status = status_of(command);
+	heard.status = status_of(command);
+	return heard;
 }
 
 /* gperf never takes memory of another program for counters. */
 TEST_F(host, a_game_that_exits_or_execs_meanwhile_has_no_report)
 {
-	struct game game;
+	struct game game = game_start();
 
-	ASSERT_TRUE(game_do(&self->game, 'i', &self->score));
-	ask_while(&self->game, 'e', -EINVAL, &self->heard);
-	EXPECT_EQ(1, self->heard.status);
-	EXPECT_NE(NULL, strstr(self->heard.text, "has no profile"));
-
-	ASSERT_TRUE(game_start(&game));
-	ASSERT_TRUE(game_do(&game, 'i', &self->score));
-	ask_while(&game, 'x', -ESRCH, &self->heard);
-	EXPECT_EQ(1, self->heard.status);
-	EXPECT_NE(NULL, strstr(self->heard.text, "there is no process"));
+	game_do(&self->game, "i");
+	EXPECT_TRUE(refused(ask_while(&self->game, 'e', -EINVAL), "has no profile"));
+	game_do(&game, "i");
+	EXPECT_TRUE(refused(ask_while(&game, 'x', -ESRCH), "there is no process"));
 	EXPECT_EQ(0, game_end(&game));
 }
 
 /* The session continues, but its pages are no longer mapped in the process. */
 TEST_F(host, counters_that_were_unmapped_cannot_be_read)
 {
-	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-	u16 *counters = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, flags, -1, 0);
+	u16 *counters = map_private(PAGE);
 
-	ASSERT_NE(MAP_FAILED, counters);
 	ASSERT_EQ(0, profil(counters, PAGE, addr(__start_n64_game), 32768));
-	ASSERT_EQ(counters, mmap(counters, PAGE, PROT_NONE, flags | MAP_FIXED, -1, 0));
-	ask_gperf(getpid(), &self->heard);
+	ASSERT_EQ(counters, mmap(counters, PAGE, PROT_NONE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+	EXPECT_TRUE(refused(ask_gperf(getpid()), "cannot read its counters"));
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
-	EXPECT_EQ(1, self->heard.status);
-	EXPECT_NE(NULL, strstr(self->heard.text, "cannot read its counters"));
-	munmap(counters, PAGE);
 }
 
 /* gperf also reads the counters of other families. */
 TEST_F(host, gperf_reads_any_classic_profile)
 {
 	static u16 counters[256];
-	struct profil_stats s;
-	u64 counted;
+	struct heard heard;
 
 	ASSERT_EQ(0, profil(counters, sizeof(counters), addr(__start_n64_game), 32768));
 	while (counters_sum(counters, 2, ARRAY_SIZE(counters)) < 5)
 		hot_scene();
-	ASSERT_EQ(0, session_stats(SCOPE, &s));
-	ask_gperf(getpid(), &self->heard);
+	heard = ask_gperf(getpid());
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
-	counted = counters_sum(counters, 2, ARRAY_SIZE(counters));
-	EXPECT_EQ(0, self->heard.status);
-	EXPECT_LE(5U, self->heard.ticks);
-	EXPECT_LE(self->heard.ticks, counted);
-	EXPECT_EQ(self->heard.ticks, self->heard.hot);
+	EXPECT_EQ(0, heard.status);
+	EXPECT_LE(5U, heard.ticks);
+	EXPECT_LE(heard.ticks, counters_sum(counters, 2, ARRAY_SIZE(counters)));
+	EXPECT_EQ(heard.ticks, heard.hot);
 }
 
 TEST_F(host, gperf_reads_samples_of_pcsample)
 {
 	static uintptr_t samples[64];
 	struct profil_stats s;
+	struct heard heard;
 
 	memset(samples, 0x55, sizeof(samples));
 	ASSERT_EQ(0, pcsample(samples, ARRAY_SIZE(samples)));
@@ -1324,11 +1224,11 @@ TEST_F(host, gperf_reads_samples_of_pcsample)
 		hot_scene();
 		ASSERT_EQ(0, session_stats(SCOPE, &s));
 	} while (s.hit < 5);
-	ask_gperf(getpid(), &self->heard);
-	EXPECT_EQ(0, self->heard.status);
-	EXPECT_LE(5U, self->heard.ticks);
-	EXPECT_LE(3U, self->heard.hot);
-	EXPECT_LE(self->heard.ticks, (unsigned long long)pcsample(NULL, 0));
+	heard = ask_gperf(getpid());
+	EXPECT_EQ(0, heard.status);
+	EXPECT_LE(5U, heard.ticks);
+	EXPECT_LE(3U, heard.hot);
+	EXPECT_LE(heard.ticks, (unsigned long long)pcsample(NULL, 0));
 }
 
 TEST_HARNESS_MAIN
