@@ -5,7 +5,7 @@
  *
  * Built twice: with the shared library, and with the static one (library_static).
  */
-#include "kselftest_harness.h"
+#include "classic.h"
 
 #include <dirent.h>
 #include <stdarg.h>
@@ -17,11 +17,9 @@
 #include "libc_profil.h"
 #include "loop.h"
 #include "old.h"
-#include "process.h"
 #include "profil.h"
 #include "seccomp.h"
 
-#define SCOPE		PROFIL_SCOPE_PROCESS
 #define COUNTERS	4096
 
 static unsigned short counters[COUNTERS];
@@ -31,21 +29,16 @@ static u64 sum(void)
 	return counters_sum(counters, 2, COUNTERS);
 }
 
-static u32 state(void)
-{
-	struct profil_stats stats;
-
-	return session_stats(SCOPE, &stats) ? UINT32_MAX : stats.state;
-}
-
 /* Turns profiling on with counters for the text of burn() only. */
 static int start_in_burn(void)
 {
 	return profil(counters, sizeof(counters), addr(__start_profil_burn), 65536);
 }
 
-/* glibc declares the buffer nonnull, and the compiler believes it. */
-static unsigned short *volatile null;
+static int stop(void)
+{
+	return profil(null, 0, 0, 0);
+}
 
 /* Runs burn() until the session has @hits more hits. */
 static int burn_hits(u64 hits)
@@ -80,15 +73,13 @@ FIXTURE(library) {
 
 FIXTURE_SETUP(library)
 {
-	ASSERT_LE(0, device_fd());
-	ASSERT_EQ(PROFIL_STATE_OFF, state());
+	ASSERT_IS_OFF();
 }
 
 FIXTURE_TEARDOWN(library)
 {
-	EXPECT_EQ(0, profil(null, 0, 0, 0));
-	EXPECT_EQ(PROFIL_STATE_OFF, state());
-	EXPECT_EQ(0, pinned_bytes());
+	EXPECT_EQ(0, stop());
+	EXPECT_IS_OFF();
 }
 
 TEST_F(library, profil_counts_until_it_is_turned_off)
@@ -97,11 +88,11 @@ TEST_F(library, profil_counts_until_it_is_turned_off)
 	u64 hits;
 
 	ASSERT_EQ(0, start_in_burn());
-	EXPECT_EQ(PROFIL_STATE_ON, state());
+	EXPECT_IS_ON();
 	EXPECT_EQ(0, burn_hits(5));
 	ASSERT_EQ(0, session_stats(SCOPE, &stats));
-	EXPECT_EQ(0, profil(null, 0, 0, 0));
-	EXPECT_EQ(PROFIL_STATE_OFF, state());
+	EXPECT_EQ(0, stop());
+	EXPECT_IS_OFF();
 	hits = sum();
 	EXPECT_LE(stats.hit, hits);
 	EXPECT_TRUE(accounted(&stats));
@@ -133,7 +124,7 @@ TEST_F(library, the_counter_of_a_pc_follows_the_formula)
 		ASSERT_EQ(0, profil(counters, sizeof(counters), addr(__start_profil_burn) - 64,
 				    scales[i]));
 		EXPECT_EQ(0, first < COUNTERS ? burn_hits(3) : burn_ticks(SCOPE, 3));
-		ASSERT_EQ(0, profil(null, 0, 0, 0));
+		ASSERT_EQ(0, stop());
 		for (hits = 0, j = first; j <= last && j < COUNTERS; j++)
 			hits += counters[j];
 		EXPECT_EQ(first < COUNTERS, hits > 0);
@@ -144,7 +135,6 @@ TEST_F(library, the_counter_of_a_pc_follows_the_formula)
 TEST_F(library, a_second_call_replaces_the_profile)
 {
 	static unsigned short other[COUNTERS];
-	struct profil_stats stats;
 	u64 hits;
 
 	ASSERT_EQ(0, start_in_burn());
@@ -154,7 +144,6 @@ TEST_F(library, a_second_call_replaces_the_profile)
 	EXPECT_LE(3, hits);
 	EXPECT_EQ(0, burn_hits(3));
 	EXPECT_EQ(hits, sum());
-	ASSERT_EQ(0, session_stats(SCOPE, &stats));
 	ASSERT_EQ(0, start_in_burn());
 	EXPECT_EQ(0, burn_hits(1));
 	EXPECT_LT(hits, sum());
@@ -163,36 +152,37 @@ TEST_F(library, a_second_call_replaces_the_profile)
 /* Tries each kind of arguments that turns profiling off, even when it is off already. */
 TEST_F(library, a_null_buffer_or_scale_0_turns_it_off)
 {
-	EXPECT_EQ(0, profil(null, 0, 0, 0));
-	EXPECT_EQ(0, profil(null, sizeof(counters), 0x1000, 65536));
-	EXPECT_EQ(0, profil(counters, sizeof(counters), 0, 0));
-	EXPECT_EQ(PROFIL_STATE_OFF, state());
+	const struct {
+		unsigned short *buffer;
+		size_t size, offset;
+		unsigned int scale;
+	} offs[] = {
+		{ NULL, 0, 0, 0 },
+		{ NULL, sizeof(counters), 0x1000, 65536 },
+		{ counters, sizeof(counters), addr(burn), 0 },
+		{ (void *)16, 64, 0, 0 },	/* with scale 0, a bad buffer is not checked */
+	};
 
-	ASSERT_EQ(0, start_in_burn());
-	EXPECT_EQ(PROFIL_STATE_ON, state());
-	EXPECT_EQ(0, profil(null, sizeof(counters), 0x1000, 65536));
-	EXPECT_EQ(PROFIL_STATE_OFF, state());
+	for (unsigned int i = 0; i < ARRAY_SIZE(offs); i++) {
+		unsigned short *volatile buffer = offs[i].buffer;
 
-	ASSERT_EQ(0, start_in_burn());
-	EXPECT_EQ(PROFIL_STATE_ON, state());
-	EXPECT_EQ(0, profil(counters, sizeof(counters), addr(burn), 0));
-	EXPECT_EQ(PROFIL_STATE_OFF, state());
-
-	/* With scale 0 a bad buffer is not checked. */
-	ASSERT_EQ(0, start_in_burn());
-	EXPECT_EQ(0, profil((void *)16, 64, 0, 0));
-	EXPECT_EQ(PROFIL_STATE_OFF, state());
+		EXPECT_EQ(0, profil(buffer, offs[i].size, offs[i].offset, offs[i].scale));
+		EXPECT_IS_OFF();
+		ASSERT_EQ(0, start_in_burn());
+		EXPECT_IS_ON();
+		EXPECT_EQ(0, profil(buffer, offs[i].size, offs[i].offset, offs[i].scale));
+		EXPECT_IS_OFF();
+	}
 }
 
 TEST_F(library, buffers_of_0_to_3_bytes_are_accepted)
 {
 	struct profil_stats stats;
-	size_t size;
 
 	/* Profiling is on, but nothing is counted, because a counter has two bytes. */
-	for (size = 0; size < 2; size++) {
+	for (size_t size = 0; size < 2; size++) {
 		ASSERT_EQ(0, profil(counters, size, 0, 1));
-		EXPECT_EQ(PROFIL_STATE_ON, state());
+		EXPECT_IS_ON();
 		EXPECT_EQ(0, burn_ticks(SCOPE, 2));
 		ASSERT_EQ(0, session_stats(SCOPE, &stats));
 		EXPECT_EQ(stats.ticks, stats.outside);
@@ -202,7 +192,7 @@ TEST_F(library, buffers_of_0_to_3_bytes_are_accepted)
 	counters[1] = 0x5555;
 	ASSERT_EQ(0, profil(counters, 3, addr(__start_profil_burn), 1));
 	EXPECT_EQ(0, burn_hits(2));
-	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_EQ(0, stop());
 	EXPECT_LE(2, counters[0]);
 	EXPECT_EQ(0x5555, counters[1]);
 }
@@ -212,41 +202,33 @@ TEST_F(library, any_scale_and_offset_are_accepted)
 	const unsigned int scales[] = { 1, 2, 3, 65535, 65536, 65537, 131072, INT_MAX, UINT_MAX };
 	const size_t offsets[] = { 0, 1, 0x1000, (size_t)1 << 31, SIZE_MAX / 2, SIZE_MAX - 1,
 				   SIZE_MAX };
-	unsigned int i, j;
 
-	for (i = 0; i < ARRAY_SIZE(scales); i++) {
-		for (j = 0; j < ARRAY_SIZE(offsets); j++) {
+	for (unsigned int i = 0; i < ARRAY_SIZE(scales); i++) {
+		for (unsigned int j = 0; j < ARRAY_SIZE(offsets); j++) {
 			EXPECT_EQ(0, profil(counters, sizeof(counters), offsets[j], scales[i]));
-			EXPECT_EQ(PROFIL_STATE_ON, state());
+			EXPECT_IS_ON();
 		}
 	}
 }
 
 TEST_F(library, success_leaves_errno_alone)
 {
-	errno = 12345;
-	EXPECT_EQ(0, profil(null, 0, 0, 0));	/* the library gets EINVAL from the kernel */
-	EXPECT_EQ(12345, errno);
-	EXPECT_EQ(0, start_in_burn());
-	EXPECT_EQ(12345, errno);
-	EXPECT_EQ(0, start_in_burn());
-	EXPECT_EQ(12345, errno);
-	EXPECT_EQ(0, profil(null, 0, 0, 0));
-	EXPECT_EQ(12345, errno);
+	EXPECT_NO_ERROR(stop());	/* the library gets EINVAL from the kernel */
+	EXPECT_NO_ERROR(start_in_burn());
+	EXPECT_NO_ERROR(start_in_burn());
+	EXPECT_NO_ERROR(stop());
 }
 
 /* The call fails with EFAULT, and a profile that is on continues. */
 TEST_F(library, a_bad_buffer_is_EFAULT_and_changes_nothing)
 {
 	struct profil_stats stats;
-	unsigned int on;
-	u8 *p;
+	u8 *p = map_private(3 * PAGE);
 
-	p = map_private(3 * PAGE);
 	ASSERT_EQ(0, mprotect(p + PAGE, PAGE, PROT_READ));
 	ASSERT_EQ(0, munmap(p + 2 * PAGE, PAGE));
 
-	for (on = 0; on < 2; on++) {
+	for (unsigned int on = 0; on < 2; on++) {
 		if (on) {
 			ASSERT_EQ(0, start_in_burn());
 			ASSERT_EQ(0, burn_hits(2));
@@ -259,7 +241,7 @@ TEST_F(library, a_bad_buffer_is_EFAULT_and_changes_nothing)
 		EXPECT_ERROR(EFAULT, profil((void *)(uintptr_t)-2, 64, 0, 65536));
 		EXPECT_ERROR(EFAULT, profil(counters, SIZE_MAX, 0, 65536));
 		EXPECT_ERROR(EFAULT, profil(counters, SIZE_MAX / 2, 0, 65536));
-		EXPECT_EQ(on ? PROFIL_STATE_ON : PROFIL_STATE_OFF, state());
+		EXPECT_EQ(on ? PROFIL_STATE_ON : PROFIL_STATE_OFF, state_of(SCOPE));
 	}
 	ASSERT_EQ(0, session_stats(SCOPE, &stats));
 	EXPECT_EQ(0, burn_ticks(SCOPE, 2));
@@ -276,11 +258,11 @@ TEST_F(library, a_buffer_above_RLIMIT_MEMLOCK_is_ENOMEM)
 	if (geteuid() == 0)
 		ASSERT_EQ(0, setresuid(1000, 1000, 1000));
 	EXPECT_ERROR(ENOMEM, profil((void *)p, size + 2, 0, 65536));
-	EXPECT_EQ(PROFIL_STATE_OFF, state());
+	EXPECT_IS_OFF();
 	EXPECT_EQ(0, profil((void *)p, size, 0, 65536));
 	EXPECT_EQ(size, pinned_bytes());
 	EXPECT_ERROR(ENOMEM, profil((void *)p, 2 * size, 0, 65536));
-	EXPECT_EQ(PROFIL_STATE_ON, state());
+	EXPECT_IS_ON();
 	EXPECT_EQ(size, pinned_bytes());
 	EXPECT_EQ(0, profil((void *)(p + size), size, 0, 65536));
 }
@@ -288,29 +270,6 @@ TEST_F(library, a_buffer_above_RLIMIT_MEMLOCK_is_ENOMEM)
 /*
  * The descriptor of the device that the library keeps while profiling is on
  */
-
-/* Returns the number of this descriptor, or -1. Of the device's others only device_fd() is open. */
-static int kept_descriptor(void)
-{
-	struct stat device, st;
-
-	if (fstat(device_fd(), &device))
-		return -1;
-	for (int fd = 0; fd < sysconf(_SC_OPEN_MAX); fd++)
-		if (fd != device_fd() && !fstat(fd, &st) && st.st_rdev == device.st_rdev)
-			return fd;
-	return -1;
-}
-
-/* Opens descriptors until there is no free one. Returns the last, or -1. */
-static int take_all_descriptors(void)
-{
-	int fd, last = -1;
-
-	while ((fd = open("/dev/null", O_RDONLY)) >= 0)
-		last = fd;
-	return errno == EMFILE ? last : -1;
-}
 
 TEST_F(library, keeps_a_descriptor_with_a_high_number_while_it_is_on)
 {
@@ -331,13 +290,14 @@ TEST_F(library, keeps_a_descriptor_with_a_high_number_while_it_is_on)
 	ASSERT_EQ(0, start_in_burn());
 	EXPECT_ERROR(EFAULT, profil((void *)16, 64, 0, 65536));
 	EXPECT_EQ(kept, kept_descriptor());
-	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_EQ(kept, kept_descriptor());
+	EXPECT_EQ(0, stop());
 	descriptors(after, sizeof(after));
 	EXPECT_STREQ(before, after);
 
 	/* A call that does not turn profiling on keeps no descriptor. */
 	EXPECT_ERROR(EFAULT, profil((void *)16, 64, 0, 65536));
-	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_EQ(0, stop());
 	EXPECT_EQ(-1, kept_descriptor());
 }
 
@@ -348,8 +308,8 @@ TEST_F(library, is_replaced_and_turned_off_without_a_free_descriptor)
 
 	ASSERT_LE(0, last);
 	EXPECT_ERROR(EMFILE, start_in_burn());
-	EXPECT_EQ(0, profil(null, 0, 0, 0));
-	EXPECT_EQ(PROFIL_STATE_OFF, state());
+	EXPECT_EQ(0, stop());
+	EXPECT_TRUE(is_off(SCOPE));
 	/* One free descriptor is enough, whatever its number. */
 	ASSERT_EQ(0, close(last));
 	ASSERT_EQ(0, start_in_burn());
@@ -358,9 +318,9 @@ TEST_F(library, is_replaced_and_turned_off_without_a_free_descriptor)
 	EXPECT_EQ(0, burn_hits(2));
 	EXPECT_EQ(0, profil_classic_stats(&stats));
 	EXPECT_ERROR(EFAULT, profil((void *)16, 64, 0, 65536));
-	EXPECT_EQ(PROFIL_STATE_ON, state());
-	EXPECT_EQ(0, profil(null, 0, 0, 0));
-	EXPECT_EQ(PROFIL_STATE_OFF, state());
+	EXPECT_IS_ON();
+	EXPECT_EQ(0, stop());
+	EXPECT_TRUE(is_off(SCOPE));
 }
 
 TEST_F(library, works_with_a_low_RLIMIT_NOFILE)
@@ -370,7 +330,7 @@ TEST_F(library, works_with_a_low_RLIMIT_NOFILE)
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &few));
 	ASSERT_EQ(0, start_in_burn());
 	EXPECT_LT(2, kept_descriptor());
-	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_EQ(0, stop());
 	EXPECT_EQ(-1, kept_descriptor());
 }
 
@@ -378,15 +338,15 @@ TEST_F(library, child_of_a_fork_is_turned_off_without_a_free_descriptor)
 {
 	ASSERT_EQ(0, start_in_burn());
 	EXPECT_CHILD({
-		MUST(state() == PROFIL_STATE_ON);
+		MUST(state_of(SCOPE) == PROFIL_STATE_ON);
 		MUST(take_all_descriptors() >= 0);
-		MUST(!profil(null, 0, 0, 0));
-		MUST(state() == PROFIL_STATE_OFF);
+		MUST(!stop());
+		MUST(is_off(SCOPE));
 	});
-	EXPECT_EQ(PROFIL_STATE_ON, state());
+	EXPECT_IS_ON();
 	ASSERT_LE(0, take_all_descriptors());
-	EXPECT_EQ(0, profil(null, 0, 0, 0));
-	EXPECT_EQ(PROFIL_STATE_OFF, state());
+	EXPECT_EQ(0, stop());
+	EXPECT_TRUE(is_off(SCOPE));
 }
 
 TEST_F(library, is_turned_off_after_chroot)
@@ -398,47 +358,50 @@ TEST_F(library, is_turned_off_after_chroot)
 		MUST(!chdir("/"));
 		MUST(!start_in_burn());
 		MUST(!burn_hits(1));
-		MUST(!profil(null, 0, 0, 0));
-		MUST(state() == PROFIL_STATE_OFF);
+		MUST(!stop());
+		MUST(is_off(SCOPE));
 		MUST(start_in_burn() == -1 && errno == ENOSYS);
 	});
+}
+
+static ino_t inode(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) ? 0 : st.st_ino;
 }
 
 /* The program may reuse the number. Then the library neither uses nor closes it. */
 TEST_F(library, the_kept_descriptor_may_be_closed_and_its_number_used)
 {
 	int kept, pipes[2];
-	struct stat st, same;
 
 	ASSERT_EQ(0, pipe(pipes));
-	ASSERT_EQ(0, fstat(pipes[1], &st));
 	ASSERT_EQ(0, start_in_burn());
 	kept = kept_descriptor();
 	ASSERT_EQ(kept, dup2(pipes[1], kept));
-	EXPECT_EQ(0, profil(null, 0, 0, 0));
-	EXPECT_EQ(PROFIL_STATE_OFF, state());
-	ASSERT_EQ(0, fstat(kept, &same));
-	EXPECT_EQ(st.st_ino, same.st_ino);
+	EXPECT_EQ(0, stop());
+	EXPECT_IS_OFF();
+	EXPECT_EQ(inode(pipes[1]), inode(kept));
 
 	/* The library keeps a new descriptor, even when the profile is replaced. */
 	ASSERT_EQ(0, start_in_burn());
 	ASSERT_LT(kept, dup2(pipes[1], kept_descriptor()));
 	ASSERT_EQ(0, start_in_burn());
 	EXPECT_LT(kept, kept_descriptor());
-	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_EQ(0, stop());
 	EXPECT_EQ(-1, kept_descriptor());
-	ASSERT_EQ(0, fstat(kept, &same));
-	EXPECT_EQ(st.st_ino, same.st_ino);
+	EXPECT_EQ(inode(pipes[1]), inode(kept));
 
 	/* The kept descriptor is closed, and no other is free. */
 	ASSERT_EQ(0, start_in_burn());
 	ASSERT_EQ(0, close(kept_descriptor()));
 	ASSERT_LE(0, take_all_descriptors());
-	EXPECT_ERROR(EMFILE, profil(null, 0, 0, 0));
-	EXPECT_EQ(PROFIL_STATE_ON, state());
+	EXPECT_ERROR(EMFILE, stop());
+	EXPECT_IS_ON();
 	ASSERT_EQ(0, close(pipes[0]));
-	EXPECT_EQ(0, profil(null, 0, 0, 0));
-	EXPECT_EQ(PROFIL_STATE_OFF, state());
+	EXPECT_EQ(0, stop());
+	EXPECT_TRUE(is_off(SCOPE));
 }
 
 /*
@@ -454,7 +417,7 @@ static int calls_are_EACCES(void)
 
 	MUST(!forbid_ioctl());
 	MUST_FAIL(EACCES, start_in_burn());
-	MUST_FAIL(EACCES, profil(null, 0, 0, 0));
+	MUST_FAIL(EACCES, stop());
 	MUST_FAIL(EACCES, profil_classic_stats(&stats));
 	MUST_FAIL(EACCES, profil_query_kernel(&query));
 	MUST_FAIL(EACCES, profil_session_open(NULL));
@@ -469,32 +432,13 @@ TEST_F(library, a_seccomp_filter_on_ioctl_is_EACCES)
 }
 
 /* The library does not use SIGPROF and ITIMER_PROF: the program can. */
-static volatile sig_atomic_t alarms;
-
-static void on_sigprof(int sig)
-{
-	(void)sig;
-	alarms++;
-}
-
 TEST_F(library, SIGPROF_and_ITIMER_PROF_are_the_programs_own)
 {
-	const struct itimerval every_ms = { { 0, 1000 }, { 0, 1000 } };
-	struct itimerval timer;
-	struct sigaction action;
 	u64 bursts = 1 << 14;
 
 	ASSERT_EQ(0, start_in_burn());
 	ASSERT_EQ(0, burn_hits(2));
-	ASSERT_EQ(0, sigaction(SIGPROF, NULL, &action));
-	EXPECT_EQ(SIG_DFL, action.sa_handler);
-	ASSERT_EQ(0, getitimer(ITIMER_PROF, &timer));
-	EXPECT_EQ(0, timer.it_interval.tv_sec + timer.it_interval.tv_usec + timer.it_value.tv_sec +
-		  timer.it_value.tv_usec);
-
-	/* The program's timer and profiling at the same time. */
-	ASSERT_NE(SIG_ERR, signal(SIGPROF, on_sigprof));
-	ASSERT_EQ(0, setitimer(ITIMER_PROF, &every_ms, NULL));
+	expect_sigprof_is_free(_metadata);
 	EXPECT_EQ(0, burn_hits(6));
 	while (alarms < 3 && bursts--)
 		burn();
@@ -568,8 +512,8 @@ TEST_F(library, child_of_a_fork_counts_in_its_own_copy)
 		MUST(!profil_classic_stats(&stats));
 		MUST(accounted(&stats));
 		MUST(stats.hit >= 5 && stats.hit <= sum() - before);
-		MUST(!profil(null, 0, 0, 0));
-		MUST(state() == PROFIL_STATE_OFF);
+		MUST(!stop());
+		MUST(is_off(SCOPE));
 		MUST(sum() - before >= stats.hit);
 	});
 	ASSERT_EQ(0, session_stats(SCOPE, &after));
@@ -578,7 +522,7 @@ TEST_F(library, child_of_a_fork_counts_in_its_own_copy)
 	EXPECT_EQ(before.hit, after.hit);
 	EXPECT_EQ(before.hit, sum());
 	EXPECT_EQ(0, burn_hits(after.hit + 1));
-	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_EQ(0, stop());
 	EXPECT_LT(before.hit, sum());
 }
 
@@ -598,7 +542,7 @@ TEST_F(library, child_of_a_fork_with_a_low_RLIMIT_MEMLOCK_has_an_ended_session)
 		MUST(accounted(&stats));
 		MUST(!pinned_bytes());
 	});
-	EXPECT_EQ(PROFIL_STATE_ON, state());
+	EXPECT_IS_ON();
 	EXPECT_EQ(0, burn_hits(1));
 }
 
@@ -640,6 +584,39 @@ static struct profil_stats stats_of(int fd)
 	return stats;
 }
 
+static int attach(int fd)
+{
+	return profil_session_attach(fd, SCOPE, 0, NULL);
+}
+
+static int attach_pidfd(int fd, int pidfd)
+{
+	return profil_session_attach_pidfd(fd, SCOPE, pidfd, NULL);
+}
+
+static int add(int fd, struct profil_range *range)
+{
+	return profil_session_add(fd, PROFIL_SPACE_SELF, range, 1);
+}
+
+/* Attaches the caller, with counters for all loops. The session is not enabled. */
+static int attach_with_loops(int fd, u32 scope)
+{
+	struct profil_range range = range_of_all_loops();
+
+	return profil_session_attach(fd, scope, 0, NULL) ?: add(fd, &range);
+}
+
+/* Disables the session. Returns its statistics, which must add up. */
+static struct profil_stats disabled(int fd)
+{
+	struct profil_stats stats = { .size = sizeof(stats) };
+
+	MUST(!profil_session_disable(fd, &stats));
+	MUST(accounted(&stats));
+	return stats;
+}
+
 /* Runs loop @i until the session has @hits more hits. */
 static bool run_hits(int fd, unsigned int i, u64 hits)
 {
@@ -664,13 +641,27 @@ static void *run_loop(void *i)
 	return NULL;
 }
 
+static pthread_t thread_in_loop(uintptr_t i)
+{
+	pthread_t thread;
+
+	MUST(!pthread_create(&thread, NULL, run_loop, (void *)i));
+	return thread;
+}
+
+static void end_thread(pthread_t thread)
+{
+	enough = true;
+	MUST(!pthread_join(thread, NULL));
+}
+
 FIXTURE(session) {
 	int fd;
 };
 
 FIXTURE_SETUP(session)
 {
-	ASSERT_LE(0, device_fd());
+	ASSERT_DEVICE();
 	self->fd = profil_session_open(NULL);
 	ASSERT_LE(0, self->fd);
 }
@@ -696,33 +687,29 @@ TEST_F(session, a_new_session_is_off_and_has_no_targets)
 TEST_F(session, counts_all_ticks_of_two_threads)
 {
 	struct profil_range range = range_of_all_loops();
-	struct profil_stats stats = { .size = sizeof(stats) };
+	struct profil_stats stats;
 	pthread_t threads[2];
 	__u64 space = 0;
-	uintptr_t i;
-	bool came;
 
 	errno = 12345;
-	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, &space));
+	ASSERT_EQ(0, profil_session_attach(self->fd, SCOPE, 0, &space));
 	EXPECT_NE(PROFIL_SPACE_SELF, space);
 	ASSERT_EQ(0, profil_session_add(self->fd, space, &range, 1));
 	ASSERT_EQ(0, profil_session_enable(self->fd));
 	EXPECT_EQ(12345, errno);
-	for (i = 0; i < ARRAY_SIZE(threads); i++)
-		ASSERT_EQ(0, pthread_create(&threads[i], NULL, run_loop, (void *)i));
-	came = await(stats_of(self->fd).hit >= 100 && counter(page, 4, 0) && counter(page, 4, 1));
-	ASSERT_EQ(0, profil_session_disable(self->fd, &stats));
+	for (unsigned int i = 0; i < ARRAY_SIZE(threads); i++)
+		threads[i] = thread_in_loop(i);
+	EXPECT_TRUE(await(stats_of(self->fd).hit >= 100 && counter(page, 4, 0) &&
+			  counter(page, 4, 1)));
+	stats = disabled(self->fd);
 	EXPECT_EQ(stats.hit, page_sum());
 	/* The threads still run. */
 	ASSERT_EQ(0, session_start(SCOPE, 0, NULL, 0));
 	EXPECT_EQ(0, burn_ticks(SCOPE, 5));
 	EXPECT_EQ(0, session_stop(SCOPE, NULL));
-	enough = true;
-	for (i = 0; i < ARRAY_SIZE(threads); i++)
-		pthread_join(threads[i], NULL);
+	for (unsigned int i = 0; i < ARRAY_SIZE(threads); i++)
+		end_thread(threads[i]);
 
-	EXPECT_TRUE(came);
-	EXPECT_TRUE(accounted(&stats));
 	EXPECT_LE(100, stats.hit);
 	EXPECT_EQ(stats.hit, page[0] + page[1]);
 	EXPECT_EQ(stats.hit, page_sum());
@@ -733,22 +720,17 @@ TEST_F(session, counts_all_ticks_of_two_threads)
 
 TEST_F(session, thread_session_counts_only_that_thread)
 {
-	struct profil_range range = range_of_all_loops();
-	struct profil_stats stats = { .size = sizeof(stats) };
+	struct profil_stats stats;
 	pthread_t thread;
 
-	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_THREAD, 0, NULL));
-	ASSERT_EQ(0, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
+	ASSERT_EQ(0, attach_with_loops(self->fd, PROFIL_SCOPE_THREAD));
 	ASSERT_EQ(0, profil_session_enable(self->fd));
 	ASSERT_EQ(0, session_start(SCOPE, 0, NULL, 0));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, run_loop, (void *)1));
+	thread = thread_in_loop(1);
 	EXPECT_TRUE(run_hits(self->fd, 0, 5));
-	ASSERT_EQ(0, profil_session_disable(self->fd, &stats));
-	enough = true;
-	pthread_join(thread, NULL);
+	stats = disabled(self->fd);
+	end_thread(thread);
 	EXPECT_EQ(0, session_stop(SCOPE, NULL));
-
-	EXPECT_TRUE(accounted(&stats));
 	EXPECT_LE(5, page[0]);
 	EXPECT_EQ(stats.hit, page[0]);
 	EXPECT_EQ(0, page[1]);
@@ -760,19 +742,19 @@ TEST_F(session, counts_in_ranges_that_are_added_and_removed)
 	struct profil_stats stats;
 	u64 hits;
 
-	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	ASSERT_EQ(0, attach(self->fd));
 	ASSERT_EQ(0, profil_session_enable(self->fd));
 	EXPECT_TRUE(run_ticks(self->fd, 0, 3));
 	stats = stats_of(self->fd);
 	EXPECT_EQ(stats.ticks, stats.outside);
 
-	ASSERT_EQ(0, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range[0], 1));
+	ASSERT_EQ(0, add(self->fd, &range[0]));
 	EXPECT_TRUE(run_hits(self->fd, 0, 3));
 	/* The call adds all ranges or none: the first one exists already. */
 	EXPECT_ERROR(EINVAL, profil_session_add(self->fd, PROFIL_SPACE_SELF, range, 2));
 	EXPECT_TRUE(run_ticks(self->fd, 1, 3));
 	EXPECT_EQ(0, counter(page, 4, 1));
-	ASSERT_EQ(0, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range[1], 1));
+	ASSERT_EQ(0, add(self->fd, &range[1]));
 	EXPECT_TRUE(run_hits(self->fd, 1, 3));
 	EXPECT_LE(3, counter(page, 4, 1));
 
@@ -789,24 +771,19 @@ TEST_F(session, counts_in_ranges_that_are_added_and_removed)
 	EXPECT_EQ(0, profil_session_remove(self->fd, PROFIL_SPACE_SELF, 0, UINT64_MAX));
 	EXPECT_EQ(0, pinned_bytes());
 
-	stats.size = sizeof(stats);
-	ASSERT_EQ(0, profil_session_disable(self->fd, &stats));
-	EXPECT_TRUE(accounted(&stats));
-	EXPECT_EQ(stats.hit, page_sum());
+	EXPECT_EQ(disabled(self->fd).hit, page_sum());
 }
 
 TEST_F(session, can_be_disabled_and_enabled_again)
 {
-	struct profil_range range = range_of_all_loops();
-	struct profil_stats first = { .size = sizeof(first) }, second = { .size = sizeof(second) };
+	struct profil_stats first, second = { .size = sizeof(second) };
 
-	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	ASSERT_EQ(0, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
+	ASSERT_EQ(0, attach_with_loops(self->fd, SCOPE));
 	EXPECT_ERROR(EINVAL, profil_session_disable(self->fd, NULL));
 	ASSERT_EQ(0, profil_session_enable(self->fd));
 	EXPECT_ERROR(EBUSY, profil_session_enable(self->fd));
 	EXPECT_TRUE(run_hits(self->fd, 0, 3));
-	ASSERT_EQ(0, profil_session_disable(self->fd, &first));
+	first = disabled(self->fd);
 	EXPECT_ERROR(EINVAL, profil_session_disable(self->fd, &second));
 
 	ASSERT_EQ(0, session_start(SCOPE, 0, NULL, 0));
@@ -817,9 +794,8 @@ TEST_F(session, can_be_disabled_and_enabled_again)
 
 	ASSERT_EQ(0, profil_session_enable(self->fd));
 	EXPECT_TRUE(run_hits(self->fd, 0, 3));
-	ASSERT_EQ(0, profil_session_disable(self->fd, &second));
+	second = disabled(self->fd);
 	EXPECT_LE(first.hit + 3, second.hit);
-	EXPECT_TRUE(accounted(&second));
 	EXPECT_EQ(second.hit, page_sum());
 }
 
@@ -829,33 +805,28 @@ TEST_F(session, can_be_disabled_and_enabled_again)
  */
 TEST_F(session, snapshots_agree_with_their_statistics_and_can_reset)
 {
-	struct profil_range range = range_of_all_loops();
 	struct profil_copy copy = {
 		.from = addr(page),
 		.to = addr(other_page),
 		.bytes = LOOPS * sizeof(*page),
 	};
 	struct profil_stats stats = { .size = sizeof(stats) };
-	unsigned int i, flags;
 	pthread_t thread;
 
-	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	ASSERT_EQ(0, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
+	ASSERT_EQ(0, attach_with_loops(self->fd, SCOPE));
 	ASSERT_EQ(0, profil_session_enable(self->fd));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, run_loop, (void *)2));
-	for (i = 0; i < 20; i++) {
-		flags = i % 2 ? PROFIL_SNAPSHOT_RESET : 0;
+	thread = thread_in_loop(2);
+	for (unsigned int i = 0; i < 20; i++) {
 		EXPECT_TRUE(run_hits(self->fd, 3, 2));
-		ASSERT_EQ(0, profil_session_snapshot(self->fd, flags, &copy, 1, &stats));
+		ASSERT_EQ(0, profil_session_snapshot(self->fd, i % 2 ? PROFIL_SNAPSHOT_RESET : 0,
+						     &copy, 1, &stats));
 		EXPECT_TRUE(accounted(&stats));
 		EXPECT_LE(2, stats.hit);
 		EXPECT_EQ(stats.hit, counters_sum(other_page, 4, LOOPS));
 	}
-	enough = true;
-	pthread_join(thread, NULL);
+	end_thread(thread);
 	EXPECT_TRUE(run_hits(self->fd, 3, 1));
-	ASSERT_EQ(0, profil_session_disable(self->fd, &stats));
-	EXPECT_EQ(stats.hit, page_sum());
+	EXPECT_EQ(disabled(self->fd).hit, page_sum());
 
 	/* Without a destination, the call copies nothing. It resets counters and statistics. */
 	copy.to = 0;
@@ -877,7 +848,7 @@ TEST_F(session, wrong_arguments_are_errors)
 	struct profil_range range = range_of_all_loops(), wrong;
 	struct profil_stats stats = { 0 };
 	struct profil_open options;
-	pid_t gone;
+	pid_t gone = FORK();
 	int pipes[2];
 
 	/* options */
@@ -902,31 +873,28 @@ TEST_F(session, wrong_arguments_are_errors)
 	EXPECT_ERROR(EBADF, profil_session_read(pipes[0], page, sizeof(page)));
 
 	/* targets */
-	gone = fork();
-	if (!gone)
-		_exit(0);
 	ASSERT_EQ(0, status_of(gone));
-	EXPECT_ERROR(ESRCH, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, gone, NULL));
+	EXPECT_ERROR(ESRCH, profil_session_attach(self->fd, SCOPE, gone, NULL));
 	EXPECT_ERROR(EOPNOTSUPP, profil_session_attach(self->fd, 77, 0, NULL));
 	EXPECT_EQ(0, stats_of(self->fd).targets);
-	EXPECT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	EXPECT_ERROR(EBUSY, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, getpid(), NULL));
+	EXPECT_EQ(0, attach(self->fd));
+	EXPECT_ERROR(EBUSY, profil_session_attach(self->fd, SCOPE, getpid(), NULL));
 	EXPECT_ERROR(EBUSY, profil_session_attach(self->fd, PROFIL_SCOPE_THREAD, 0, NULL));
 	EXPECT_EQ(1, stats_of(self->fd).targets);
 
 	/* ranges */
 	EXPECT_ERROR(EINVAL, profil_session_add(self->fd, PROFIL_SPACE_SELF, NULL, 0));
-	EXPECT_ERROR(EFAULT, profil_session_add(self->fd, PROFIL_SPACE_SELF, (void *)16, 1));
+	EXPECT_ERROR(EFAULT, add(self->fd, (void *)16));
 	EXPECT_ERROR(ESRCH, profil_session_add(self->fd, 1ULL << 60, &range, 1));
 	wrong = range;
 	wrong.width = 3;
-	EXPECT_ERROR(EOPNOTSUPP, profil_session_add(self->fd, PROFIL_SPACE_SELF, &wrong, 1));
+	EXPECT_ERROR(EOPNOTSUPP, add(self->fd, &wrong));
 	wrong = range;
 	wrong.buffer++;
-	EXPECT_ERROR(EINVAL, profil_session_add(self->fd, PROFIL_SPACE_SELF, &wrong, 1));
+	EXPECT_ERROR(EINVAL, add(self->fd, &wrong));
 	wrong = range;
 	wrong.buffer = 4096;
-	EXPECT_ERROR(EFAULT, profil_session_add(self->fd, PROFIL_SPACE_SELF, &wrong, 1));
+	EXPECT_ERROR(EFAULT, add(self->fd, &wrong));
 	EXPECT_ERROR(ESRCH, profil_session_remove(self->fd, UINT64_MAX, 0, 1));
 	EXPECT_ERROR(EINVAL, profil_session_remove(self->fd, PROFIL_SPACE_SELF, 1, 1));
 	EXPECT_EQ(0, pinned_bytes());
@@ -938,6 +906,19 @@ TEST_F(session, wrong_arguments_are_errors)
 	EXPECT_EQ(PROFIL_STATE_ON, stats_of(self->fd).state);
 	EXPECT_EQ(0, profil_session_disable(self->fd, NULL));
 }
+
+/* Replaces the fixture's session by another one with these options. */
+#define REOPEN(...) do {							\
+	const struct profil_open options_ = {					\
+		.size = sizeof(options_),					\
+		.modes = MODES_ALL,						\
+		__VA_ARGS__							\
+	};									\
+										\
+	close(self->fd);							\
+	self->fd = profil_session_open(&options_);				\
+	ASSERT_LE(0, self->fd);							\
+} while (0)
 
 TEST_F(session, RLIMIT_MEMLOCK_is_respected)
 {
@@ -954,14 +935,12 @@ TEST_F(session, RLIMIT_MEMLOCK_is_respected)
 	/* A session that root has opened may lock more. */
 	if (geteuid() == 0)
 		ASSERT_EQ(0, setresuid(1000, 1000, 1000));
-	close(self->fd);
-	self->fd = profil_session_open(NULL);
-	ASSERT_LE(0, self->fd);
-	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	EXPECT_ERROR(EPERM, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
+	REOPEN();
+	ASSERT_EQ(0, attach(self->fd));
+	EXPECT_ERROR(EPERM, add(self->fd, &range));
 	EXPECT_ERROR(EPERM, profil_session_open(&options));
 	range.nr_counters = PAGE / 4;
-	EXPECT_EQ(0, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
+	EXPECT_EQ(0, add(self->fd, &range));
 	EXPECT_EQ(PAGE, pinned_bytes());
 }
 
@@ -969,52 +948,38 @@ TEST_F(session, RLIMIT_MEMLOCK_is_respected)
  * Other processes
  */
 
-/* Starts a child that runs loop @i until it is killed, or until this process exits. */
-static pid_t run_in_child(unsigned int i)
+static int loop_0_for_ever(void)
 {
-	pid_t child = fork();
-
-	if (!child) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (;;)
-			loop_run(i, LOOP_BURST);
-	}
-	return child;
+	return !!loop_for_ever(NULL);
 }
 
 TEST_F(session, samples_the_child_of_a_pidfd)
 {
 	struct profil_range range = range_of_all_loops();
-	struct profil_stats stats = { .size = sizeof(stats) };
-	pid_t child = run_in_child(4);
+	pid_t child = spawn(loop_0_for_ever);
 	int pidfd = pidfd_open(child, 0);
+	struct profil_stats stats;
 	__u64 space = 0;
 
 	ASSERT_LE(0, pidfd);
 	if (geteuid()) {
-		EXPECT_ERROR(EPERM, profil_session_attach_pidfd(self->fd, PROFIL_SCOPE_PROCESS,
-								pidfd, &space));
+		EXPECT_ERROR(EPERM, attach_pidfd(self->fd, pidfd));
 		EXPECT_EQ(0, stats_of(self->fd).targets);
-		goto kill;
+	} else {
+		ASSERT_EQ(0, profil_session_attach_pidfd(self->fd, SCOPE, pidfd, &space));
+		EXPECT_ERROR(EBUSY, attach_pidfd(self->fd, pidfd));
+		/* The address space of this process is not part of the session. */
+		EXPECT_ERROR(ESRCH, add(self->fd, &range));
+		ASSERT_EQ(0, profil_session_add(self->fd, space, &range, 1));
+		ASSERT_EQ(0, profil_session_enable(self->fd));
+		EXPECT_TRUE(await(stats_of(self->fd).hit >= 5));
+		stats = disabled(self->fd);
+		EXPECT_EQ(stats.hit, page[0]);
+		EXPECT_EQ(stats.hit, page_sum());
 	}
-	ASSERT_EQ(0, profil_session_attach_pidfd(self->fd, PROFIL_SCOPE_PROCESS, pidfd, &space));
-	EXPECT_ERROR(EBUSY, profil_session_attach_pidfd(self->fd, PROFIL_SCOPE_PROCESS, pidfd,
-							NULL));
-	/* The address space of this process is not part of the session. */
-	EXPECT_ERROR(ESRCH, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
-	ASSERT_EQ(0, profil_session_add(self->fd, space, &range, 1));
-	ASSERT_EQ(0, profil_session_enable(self->fd));
-	EXPECT_TRUE(await(stats_of(self->fd).hit >= 5));
-	ASSERT_EQ(0, profil_session_disable(self->fd, &stats));
-	EXPECT_TRUE(accounted(&stats));
-	EXPECT_EQ(stats.hit, page[4]);
-	EXPECT_EQ(stats.hit, page_sum());
-kill:
-	EXPECT_EQ(0, kill(child, SIGKILL));
-	EXPECT_EQ(128 + SIGKILL, status_of(child));
+	EXPECT_EQ(128 + SIGKILL, killed(child));
 	EXPECT_TRUE(await(stats_of(self->fd).targets == 0));
-	EXPECT_ERROR(ESRCH, profil_session_attach_pidfd(self->fd, PROFIL_SCOPE_PROCESS, pidfd,
-							NULL));
+	EXPECT_ERROR(ESRCH, attach_pidfd(self->fd, pidfd));
 	close(pidfd);
 }
 
@@ -1026,18 +991,14 @@ TEST_F(session, attaches_only_pidfds)
 	ASSERT_LE(0, pidfd);
 	ASSERT_LE(0, null_fd);
 	descriptors(before, sizeof(before));
-	EXPECT_ERROR(EBADF, profil_session_attach_pidfd(self->fd, PROFIL_SCOPE_PROCESS, null_fd,
-							NULL));
-	EXPECT_ERROR(EBADF, profil_session_attach_pidfd(self->fd, PROFIL_SCOPE_PROCESS, self->fd,
-							NULL));
-	EXPECT_ERROR(EBADF, profil_session_attach_pidfd(self->fd, PROFIL_SCOPE_PROCESS, -1, NULL));
+	EXPECT_ERROR(EBADF, attach_pidfd(self->fd, null_fd));
+	EXPECT_ERROR(EBADF, attach_pidfd(self->fd, self->fd));
+	EXPECT_ERROR(EBADF, attach_pidfd(self->fd, -1));
 	EXPECT_EQ(0, stats_of(self->fd).targets);
-	EXPECT_EQ(0, profil_session_attach_pidfd(self->fd, PROFIL_SCOPE_PROCESS, pidfd, NULL));
+	EXPECT_EQ(0, attach_pidfd(self->fd, pidfd));
 	EXPECT_EQ(1, stats_of(self->fd).targets);
 	descriptors(after, sizeof(after));
 	EXPECT_STREQ(before, after);
-	close(null_fd);
-	close(pidfd);
 }
 
 /*
@@ -1067,37 +1028,22 @@ TEST(a_process_that_exits_during_attach_is_ESTALE)
 {
 	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC), pidfd;
 
-	dies_in_attach = fork();
-	if (!dies_in_attach) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (;;)
-			pause();
-	}
+	dies_in_attach = spawn(pause);
 	pidfd = pidfd_open(dies_in_attach, 0);
 	ASSERT_LE(0, pidfd);
-	EXPECT_ERROR(ESTALE, profil_session_attach_pidfd(null_fd, PROFIL_SCOPE_PROCESS, pidfd,
-							 NULL));
+	EXPECT_ERROR(ESTALE, attach_pidfd(null_fd, pidfd));
 	EXPECT_EQ(0, dies_in_attach);
 	/* Now the library notices the exit before the ioctl, which would fail with ENOTTY. */
-	EXPECT_ERROR(ESRCH, profil_session_attach_pidfd(null_fd, PROFIL_SCOPE_PROCESS, pidfd,
-							NULL));
-	close(pidfd);
-	pidfd = pidfd_open(getpid(), 0);
-	EXPECT_ERROR(ENOTTY, profil_session_attach_pidfd(null_fd, PROFIL_SCOPE_PROCESS, pidfd,
-							 NULL));
-	close(pidfd);
-	close(null_fd);
+	EXPECT_ERROR(ESRCH, attach_pidfd(null_fd, pidfd));
+	EXPECT_ERROR(ENOTTY, attach_pidfd(null_fd, pidfd_open(getpid(), 0)));
 }
 
 /*
  * In a pid namespace without its own /proc, /proc shows the ids of the outer namespace. Here the
  * outer id of this process is the inner id of its child.
  */
-static int session_fd;
-
-static int attach_in_namespace(void)
+static int attach_in_namespace(int session_fd)
 {
-	const char *last = "/proc/sys/kernel/ns_last_pid";
 	int pidfd = pidfd_open(getpid(), 0);
 	char outer[16] = "", text[16];
 	pid_t child;
@@ -1106,85 +1052,57 @@ static int attach_in_namespace(void)
 	MUST(pidfd >= 0);
 	MUST(readlink("/proc/self", outer, sizeof(outer) - 1) > 0);
 	snprintf(text, sizeof(text), "%d", atoi(outer) - 1);
-	MUST(!file_write(last, text));
-	child = run_in_child(0);
+	MUST(!file_write("/proc/sys/kernel/ns_last_pid", text));
+	child = spawn(loop_0_for_ever);
 	MUST(child == atoi(outer));
-	errno = 0;
-	MUST(profil_session_attach_pidfd(session_fd, PROFIL_SCOPE_PROCESS, pidfd, NULL) == -1);
-	MUST(errno == ESRCH);
+	MUST_FAIL(ESRCH, attach_pidfd(session_fd, pidfd));
 	MUST(!stats_of(session_fd).targets);
-	MUST(!profil_session_attach(session_fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	MUST(!attach(session_fd));
 	MUST(stats_of(session_fd).targets == 1);
-	MUST(!kill(child, SIGKILL));
-	MUST(status_of(child) == 128 + SIGKILL);
+	MUST(killed(child) == 128 + SIGKILL);
 	return 0;
 }
 
 TEST_F(session, a_pidfd_with_proc_of_another_pid_namespace_is_ESRCH)
 {
 	SKIP_IF(geteuid(), "needs a pid namespace: run as root");
-	session_fd = self->fd;
 	ASSERT_EQ(0, unshare(CLONE_NEWPID));
-	EXPECT_EQ(0, status_in_child(attach_in_namespace()));
+	EXPECT_EQ(0, status_in_child(attach_in_namespace(self->fd)));
 }
-
-static pid_t stranger;
 
 TEST_F(session, another_process_needs_CAP_PERFMON)
 {
-	session_fd = self->fd;
-	stranger = getpid();
+	const pid_t stranger = getpid();
+
 	EXPECT_CHILD({
+		struct profil_range range = { .end = 1, .width = 2, .granule = 1, .step = 1 };
+
 		/* The child also changes to another user. */
 		MUST(geteuid() || !setresuid(1000, 1000, 1000));
-		errno = 0;
-		MUST(profil_session_attach(session_fd, PROFIL_SCOPE_PROCESS, stranger, NULL) == -1);
-		MUST(errno == EPERM);
+		MUST_FAIL(EPERM, profil_session_attach(self->fd, SCOPE, stranger, NULL));
 		/* A process may join the session itself. */
-		MUST(!profil_session_attach(session_fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-		errno = 0;
-		MUST(profil_session_add(session_fd, PROFIL_SPACE_SELF,
-					&(struct profil_range) { .end = 1, .width = 2, .granule = 1,
-								 .step = 1 }, 1) == -1);
-		MUST(errno == EPERM);
+		MUST(!attach(self->fd));
+		MUST_FAIL(EPERM, add(self->fd, &range));
 	});
 }
 
-/* Replaces the fixture's session by another one with these options. */
-#define REOPEN(...) do {							\
-	struct profil_open options = {						\
-		.size = sizeof(options),					\
-		.modes = MODES_ALL,						\
-		__VA_ARGS__							\
-	};									\
-										\
-	close(self->fd);							\
-	self->fd = profil_session_open(&options);				\
-	ASSERT_LE(0, self->fd);							\
-} while (0)
-
 TEST_F(session, PROFIL_FORK_SHARE_counts_parent_and_child_in_the_same_counters)
 {
-	struct profil_range range = range_of_all_loops();
-	struct profil_stats stats = { .size = sizeof(stats) };
+	struct profil_stats stats;
 
 	REOPEN(.fork = PROFIL_FORK_SHARE);
-	session_fd = self->fd;
-	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	ASSERT_EQ(0, profil_session_add(self->fd, PROFIL_SPACE_SELF, &range, 1));
+	ASSERT_EQ(0, attach_with_loops(self->fd, SCOPE));
 	ASSERT_EQ(0, profil_session_enable(self->fd));
 	EXPECT_TRUE(run_hits(self->fd, 0, 2));
 	EXPECT_CHILD({
-		struct profil_stats before = stats_of(session_fd);
 		u32 own = page[5];
 
-		MUST(loop_until(5, stats_of(session_fd).hit >= before.hit + 5));
+		MUST(run_hits(self->fd, 5, 5));
 		/* The hits are in the memory of the session's creator, not here. */
 		MUST(page[5] == own);
 	});
 	EXPECT_TRUE(await(stats_of(self->fd).targets == 1));
-	ASSERT_EQ(0, profil_session_disable(self->fd, &stats));
-	EXPECT_TRUE(accounted(&stats));
+	stats = disabled(self->fd);
 	EXPECT_LE(2, page[0]);
 	EXPECT_LE(5, page[5]);
 	EXPECT_EQ(stats.hit, page[0] + page[5]);
@@ -1196,18 +1114,17 @@ TEST_F(session, PROFIL_FORK_SHARE_counts_parent_and_child_in_the_same_counters)
 
 static u64 records[8192];	/* buffer, aligned for records */
 
-static u64 monotonic(void)
-{
-	return cpu_ns(CLOCK_MONOTONIC);
-}
+#define for_each_record(r, buf, len)					\
+	for ((r) = profil_record_first(buf, len); (r);			\
+	     (r) = profil_record_next(buf, len, r))
 
 TEST_F(session, each_tick_outside_leaves_a_record)
 {
 	char self_exe[PATH_MAX] = "", comm[16] = "";
 	const struct profil_record *r, *last;
 	struct profil_range range = range_of_loop(0);
-	struct profil_stats stats = { .size = sizeof(stats) };
-	u64 n = 0, in_loop = 0, before = monotonic();
+	struct profil_stats stats;
+	u64 n = 0, in_loop = 0, before = now_ns();
 	__u64 space;
 	ssize_t len;
 
@@ -1216,22 +1133,20 @@ TEST_F(session, each_tick_outside_leaves_a_record)
 	ASSERT_EQ(0, prctl(PR_GET_NAME, comm));
 	REOPEN(.nr_records = 4096);
 	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, O_NONBLOCK));
-	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, &space));
+	ASSERT_EQ(0, profil_session_attach(self->fd, SCOPE, 0, &space));
 	ASSERT_EQ(0, profil_session_add(self->fd, space, &range, 1));
 	EXPECT_ERROR(EAGAIN, profil_session_read(self->fd, records, sizeof(records)));
 	ASSERT_EQ(0, profil_session_enable(self->fd));
 	EXPECT_TRUE(run_ticks(self->fd, 0, 5));
 	EXPECT_TRUE(run_ticks(self->fd, 3, 10));
-	ASSERT_EQ(0, profil_session_disable(self->fd, &stats));
-	EXPECT_TRUE(accounted(&stats));
+	stats = disabled(self->fd);
 	EXPECT_EQ(0, stats.dropped_record);
 	EXPECT_LT(0, stats.hit);
 
 	EXPECT_ERROR(EINVAL, profil_session_read(self->fd, records, 8));
 	while ((len = profil_session_read(self->fd, records, sizeof(records))) > 0) {
 		last = NULL;
-		for (r = profil_record_first(records, len); r;
-		     r = profil_record_next(records, len, r)) {
+		for_each_record(r, records, len) {
 			n++;
 			last = r;
 			EXPECT_EQ(getpid(), r->pid);
@@ -1239,7 +1154,7 @@ TEST_F(session, each_tick_outside_leaves_a_record)
 			EXPECT_STREQ(comm, r->comm);
 			EXPECT_EQ(space, r->space);
 			EXPECT_LE(before, r->time);
-			EXPECT_GE(monotonic(), r->time);
+			EXPECT_GE(now_ns(), r->time);
 			/* not in the range */
 			EXPECT_TRUE(r->pc < range.start || r->pc >= range.end);
 			if (r->flags & PROFIL_RECORD_MAPPED) {
@@ -1264,13 +1179,6 @@ TEST_F(session, each_tick_outside_leaves_a_record)
 	EXPECT_LT(0, in_loop);
 }
 
-static int join_and_run(void)
-{
-	MUST(!profil_session_attach(session_fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	MUST(run_ticks(session_fd, 3, 3));
-	return 0;
-}
-
 /* Records of a process that has exited can still be read. */
 TEST_F(session, read_returns_0_when_no_target_is_left)
 {
@@ -1280,15 +1188,14 @@ TEST_F(session, read_returns_0_when_no_target_is_left)
 	pid_t child;
 
 	REOPEN(.nr_records = 4096);
-	session_fd = self->fd;
 	ASSERT_EQ(0, profil_session_enable(self->fd));
-	child = fork();
-	if (!child)
-		_exit(join_and_run());
+	child = FORK({
+		MUST(!attach(self->fd));
+		MUST(run_ticks(self->fd, 3, 3));
+	});
 	ASSERT_EQ(0, status_of(child));
 	while ((len = profil_session_read(self->fd, records, sizeof(records))) > 0) {
-		for (r = profil_record_first(records, len); r;
-		     r = profil_record_next(records, len, r)) {
+		for_each_record(r, records, len) {
 			n++;
 			EXPECT_EQ(child, r->pid);
 		}
@@ -1328,18 +1235,10 @@ static void *read_records(void *arg)
 /* Returns true if thread @tid is blocked in read(). */
 static bool reads(pid_t tid)
 {
-	char path[64], line[32] = "";
-	long nr = -1;
-	FILE *f;
+	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", tid);
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	if (fgets(line, sizeof(line), f))
-		sscanf(line, "%ld", &nr);
-	fclose(f);
-	return nr == SYS_read;
+	return file_number(path, "") == SYS_read;
 }
 
 TEST_F(session, read_continues_after_a_signal)
@@ -1347,14 +1246,13 @@ TEST_F(session, read_continues_after_a_signal)
 	const struct sigaction action = { .sa_handler = on_sigusr1 };	/* no SA_RESTART */
 	struct reader reader = { 0 };
 	pthread_t thread;
-	int i;
 
 	REOPEN(.nr_records = 4096);
 	reader.fd = self->fd;
 	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
 	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_THREAD, 0, NULL));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, read_records, &reader));
-	for (i = 1; i <= 3; i++) {
+	for (int i = 1; i <= 3; i++) {
 		EXPECT_TRUE(await(reader.tid && reads(reader.tid)));
 		ASSERT_EQ(0, pthread_kill(thread, SIGUSR1));
 		EXPECT_TRUE(await(interrupted == i));
@@ -1396,7 +1294,7 @@ static unsigned int nr_records(const void *buf, ssize_t len)
 	const struct profil_record *r;
 	unsigned int n = 0;
 
-	for (r = profil_record_first(buf, len); r; r = profil_record_next(buf, len, r))
+	for_each_record(r, buf, len)
 		n++;
 	return n;
 }
@@ -1465,10 +1363,9 @@ TEST(the_stack_of_a_record_is_found_if_it_is_within_the_record)
 	u8 buf[1024] __attribute__((aligned(8)));
 	struct profil_record *r = (void *)buf;
 	struct profil_stack *stack;
-	size_t i;
 	u32 at;
 
-	for (i = 0; i < ARRAY_SIZE(paths); i++) {
+	for (unsigned int i = 0; i < ARRAY_SIZE(paths); i++) {
 		at = put_record(buf, paths[i]);
 		stack = (void *)(buf + at);
 		memset(stack, 0, sizeof(*stack));
@@ -1499,19 +1396,17 @@ static u64 counter_of(const struct profil_range *r, u64 pc)
 TEST(profil_range_of_covers_all_text_with_counters_of_2_to_the_shift_bytes)
 {
 	const u64 start = 0x555555554123, size = 0x12345678;
-	struct profil_range r;
-	unsigned int shift;
-	u64 d, nr;
 
-	for (shift = 0; shift <= 28; shift++) {
-		nr = profil_range_counters(start, start + size, shift);
-		r = profil_range_of(start, start + size, shift, page, nr, 4);
+	for (unsigned int shift = 0; shift <= 28; shift++) {
+		u64 nr = profil_range_counters(start, start + size, shift);
+		struct profil_range r = profil_range_of(start, start + size, shift, page, nr, 4);
+
 		EXPECT_EQ(start, r.start);
 		EXPECT_EQ(start + size, r.end);
 		EXPECT_EQ(addr(page), r.buffer);
 		EXPECT_EQ(nr, r.nr_counters);
 		EXPECT_EQ(4, r.width);
-		for (d = 0; d < size; d += size / 1000 + 1)
+		for (u64 d = 0; d < size; d += size / 1000 + 1)
 			EXPECT_EQ(d >> shift, counter_of(&r, start + d));
 		EXPECT_EQ(nr - 1, counter_of(&r, start + size - 1));
 		/* the boundary between two counters */
@@ -1527,35 +1422,23 @@ TEST(profil_range_of_covers_all_text_with_counters_of_2_to_the_shift_bytes)
 
 TEST_F(session, accepts_ranges_of_each_granularity)
 {
-	struct profil_range r;
-	unsigned int shift;
-	int result;
+	ASSERT_EQ(0, attach(self->fd));
+	for (unsigned int shift = 0; shift <= 40; shift++) {
+		u64 nr = profil_range_counters(LOOPS_START, LOOPS_END, shift);
+		struct profil_range r = profil_range_of(LOOPS_START, LOOPS_END, shift, page, nr, 4);
 
-	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	for (shift = 0; shift <= 40; shift++) {
-		r = profil_range_of(LOOPS_START, LOOPS_END, shift, page,
-				    profil_range_counters(LOOPS_START, LOOPS_END, shift), 4);
-		errno = 0;
-		result = profil_session_add(self->fd, PROFIL_SPACE_SELF, &r, 1);
 		if (shift > 28) {
-			EXPECT_EQ(-1, result);
-			EXPECT_EQ(EINVAL, errno);
+			EXPECT_ERROR(EINVAL, add(self->fd, &r));
 			continue;
 		}
-		EXPECT_EQ(0, result);
-		EXPECT_EQ(0, profil_session_remove(self->fd, PROFIL_SPACE_SELF, LOOPS_START,
-						   LOOPS_END));
+		EXPECT_EQ(0, add(self->fd, &r));
+		EXPECT_EQ(0, profil_session_remove(self->fd, PROFIL_SPACE_SELF, r.start, r.end));
 	}
 }
 
 /*
  * Without the device, or without the permission to open it: in a mount namespace with another /dev
  */
-static bool own_dev(void)
-{
-	return !unshare(CLONE_NEWNS) && !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
-	       !mount("none", "/dev", "tmpfs", 0, "mode=755");
-}
 
 FIXTURE(dev) {
 	dev_t device;
@@ -1568,70 +1451,70 @@ FIXTURE_SETUP(dev)
 
 	ASSERT_EQ(0, stat(PROFIL_DEVICE, &st));
 	self->device = st.st_rdev;
-	self->own = geteuid() == 0 && own_dev();
+	self->own = !unshare(CLONE_NEWNS) &&
+		    !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+		    !mount("none", "/dev", "tmpfs", 0, "mode=755");
 }
 
 FIXTURE_TEARDOWN(dev)
 {
 }
 
-#define NEEDS_OWN_DEV() do {						\
-	if (!self->own)							\
-		SKIP(return, "needs a mount namespace: run as root");	\
+#define NEED_OWN_DEV()	SKIP_IF(!self->own, "needs a mount namespace: run as root")
+
+/* Makes another file of the device's name. */
+#define MAKE_DEVICE(mode, device) do {						\
+	unlink(PROFIL_DEVICE);							\
+	ASSERT_EQ(0, mknod(PROFIL_DEVICE, mode, device));			\
+	ASSERT_EQ(0, chmod(PROFIL_DEVICE, (mode) & 0777));			\
 } while (0)
 
 TEST_F(dev, without_the_device_calls_are_ENOSYS)
 {
 	struct profil_stats stats = { .size = sizeof(stats) };
 	struct profil_query query = { .size = sizeof(query) };
-	int fd;
 
-	NEEDS_OWN_DEV();
+	NEED_OWN_DEV();
 	EXPECT_ERROR(ENOSYS, start_in_burn());
-	EXPECT_ERROR(ENOSYS, profil(null, 0, 0, 0));
+	EXPECT_ERROR(ENOSYS, stop());
 	EXPECT_ERROR(ENOSYS, profil_session_open(NULL));
 	EXPECT_ERROR(ENOSYS, profil_classic_stats(&stats));
 	EXPECT_ERROR(ENOSYS, profil_query_kernel(&query));
 	ASSERT_EQ(0, umount("/dev"));
 	EXPECT_EQ(0, start_in_burn());
-	EXPECT_EQ(0, profil(null, 0, 0, 0));
-	fd = profil_session_open(NULL);
-	EXPECT_LE(0, fd);
-	EXPECT_EQ(0, close(fd));
+	EXPECT_EQ(0, stop());
+	EXPECT_LE(0, profil_session_open(NULL));
 }
 
 TEST_F(dev, without_a_driver_calls_are_ENOSYS)
 {
-	NEEDS_OWN_DEV();
-	ASSERT_EQ(0, mknod(PROFIL_DEVICE, S_IFCHR | 0666, makedev(major(self->device), 254)));
+	NEED_OWN_DEV();
+	MAKE_DEVICE(S_IFCHR | 0666, makedev(major(self->device), 254));
 	EXPECT_ERROR(ENOSYS, start_in_burn());
-	ASSERT_EQ(0, unlink(PROFIL_DEVICE));
-	ASSERT_EQ(0, mknod(PROFIL_DEVICE, S_IFCHR | 0666, makedev(511, 7)));
+	MAKE_DEVICE(S_IFCHR | 0666, makedev(511, 7));
 	EXPECT_ERROR(ENOSYS, start_in_burn());
 }
 
 TEST_F(dev, a_file_that_is_not_the_device_is_ENOSYS)
 {
-	NEEDS_OWN_DEV();
-	ASSERT_EQ(0, mknod(PROFIL_DEVICE, S_IFREG | 0666, 0));
+	NEED_OWN_DEV();
+	MAKE_DEVICE(S_IFREG | 0666, 0);
 	EXPECT_ERROR(ENOSYS, start_in_burn());
-	EXPECT_ERROR(ENOSYS, profil(null, 0, 0, 0));
-	ASSERT_EQ(0, unlink(PROFIL_DEVICE));
-	ASSERT_EQ(0, mknod(PROFIL_DEVICE, S_IFCHR | 0666, makedev(1, 3)));	/* /dev/null */
+	EXPECT_ERROR(ENOSYS, stop());
+	MAKE_DEVICE(S_IFCHR | 0666, makedev(1, 3));	/* /dev/null */
 	EXPECT_ERROR(ENOSYS, start_in_burn());
 	EXPECT_ERROR(ENOSYS, profil_session_open(NULL));
 }
 
 TEST_F(dev, without_permission_for_the_device_calls_are_EACCES)
 {
-	NEEDS_OWN_DEV();
-	ASSERT_EQ(0, mknod(PROFIL_DEVICE, S_IFCHR | 0600, self->device));
-	ASSERT_EQ(0, chmod(PROFIL_DEVICE, 0600));
+	NEED_OWN_DEV();
+	MAKE_DEVICE(S_IFCHR | 0600, self->device);
 	EXPECT_EQ(0, start_in_burn());
-	EXPECT_EQ(0, profil(null, 0, 0, 0));
+	EXPECT_EQ(0, stop());
 	ASSERT_EQ(0, setresuid(1000, 1000, 1000));
 	EXPECT_ERROR(EACCES, start_in_burn());
-	EXPECT_ERROR(EACCES, profil(null, 0, 0, 0));
+	EXPECT_ERROR(EACCES, stop());
 	EXPECT_ERROR(EACCES, profil_session_open(NULL));
 }
 
