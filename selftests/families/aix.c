@@ -78,15 +78,13 @@ FIXTURE(aix) {
 
 FIXTURE_SETUP(aix)
 {
-	ASSERT_DEVICE();
-	ASSERT_TRUE(is_off(SCOPE));
+	ASSERT_IS_OFF();
 }
 
 FIXTURE_TEARDOWN(aix)
 {
 	EXPECT_EQ(0, glibc_profil(counters, 0, 0, 0));
-	EXPECT_TRUE(is_off(SCOPE));
-	EXPECT_EQ(0, pinned_bytes());
+	EXPECT_IS_OFF();
 }
 
 /*
@@ -506,7 +504,7 @@ TEST_F(aix, has_no_effect_on_another_familys_profile)
 	ASSERT_EQ(0, session_start(SCOPE, 0, NULL, 0));
 	EXPECT_NO_ERROR(on(counters, 64, 0, 0));
 	EXPECT_NO_ERROR(second_off());
-	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	EXPECT_IS_ON();
 	EXPECT_NO_ERROR(turn_on_again());
 	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
 	EXPECT_EQ(0, counters_sum(other, 2, LOOPS));
@@ -528,7 +526,7 @@ TEST_F(aix, can_be_turned_on_after_it_ended_by_itself)
 	ASSERT_EQ(0, madvise(buffer, PAGE, MADV_DONTFORK));
 	ASSERT_EQ(0, on(buffer, PAGE, OFFSET, LOOPS_SCALE));
 	EXPECT_EQ(0, status_in_child(turn_on_what_has_ended()));
-	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	EXPECT_IS_ON();
 }
 
 TEST_F(aix, returns_0)
@@ -538,7 +536,7 @@ TEST_F(aix, returns_0)
 	EXPECT_NO_ERROR(second_on_loops());
 	EXPECT_NO_ERROR(second_off());
 	EXPECT_NO_ERROR(on(counters, sizeof(counters), UINT64_MAX, 0xffff));
-	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	EXPECT_IS_ON();
 }
 
 /* This includes the scales that have a meaning of their own. */
@@ -558,7 +556,6 @@ TEST_F(aix, an_invalid_ProfBuffer_is_EFAULT)
 	struct profil_query query;
 	size_t most, nr;
 
-	ASSERT_NE(NULL, p);
 	ASSERT_EQ(0, device_query(&query));
 	most = query.max_ranges / 2;
 	nr = most + 2;
@@ -580,16 +577,18 @@ TEST_F(aix, an_invalid_ProfBuffer_is_EFAULT)
 	EXPECT_ERROR(EFAULT, SECOND(many));
 	many[most] = end;
 	EXPECT_NO_ERROR(SECOND(many));
-	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	EXPECT_IS_ON();
 }
 
 /* One of the threads turns profiling on, and one that uses the same form turns it off. */
 static void *turn_on_and_off(void *arg)
 {
 	for (unsigned int i = 0; i < 50; i++) {
-		if ((uintptr_t)arg ? on_loops() : second_on_loops())
+		const bool first = (uintptr_t)arg & 1;
+
+		if (first ? on_loops() : second_on_loops())
 			return "on";
-		if ((uintptr_t)arg ? on(counters, 64, 0, 0) : second_off())
+		if (first ? on(counters, 64, 0, 0) : second_off())
 			return "off";
 	}
 	return NULL;
@@ -597,15 +596,7 @@ static void *turn_on_and_off(void *arg)
 
 TEST_F(aix, threads_turn_it_on_and_off_at_the_same_time)
 {
-	pthread_t threads[4];
-	void *result;
-
-	for (uintptr_t i = 0; i < 4; i++)
-		ASSERT_EQ(0, pthread_create(&threads[i], NULL, turn_on_and_off, (void *)(i & 1)));
-	for (unsigned int i = 0; i < 4; i++) {
-		ASSERT_EQ(0, pthread_join(threads[i], &result));
-		EXPECT_EQ(NULL, result);
-	}
+	EXPECT_EQ(NULL, in_threads(4, turn_on_and_off));
 	/* The last thread that turned it on has turned it off, if no other did so before. */
 	EXPECT_TRUE(is_off(SCOPE));
 }
@@ -614,9 +605,6 @@ TEST_F(aix, threads_turn_it_on_and_off_at_the_same_time)
  * A program of its time
  */
 
-TEST(a_program_of_AIX_works_unchanged)
-{
-	EXPECT_EQ(0, run_beside("old-aix-mon", NULL));
-}
+TEST_RUNS_BESIDE(a_program_of_AIX_works_unchanged, "old-aix-mon")
 
 TEST_HARNESS_MAIN

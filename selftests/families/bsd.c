@@ -42,15 +42,13 @@ FIXTURE(bsd) {
 
 FIXTURE_SETUP(bsd)
 {
-	ASSERT_DEVICE();
-	ASSERT_TRUE(is_off(SCOPE));
+	ASSERT_IS_OFF();
 }
 
 FIXTURE_TEARDOWN(bsd)
 {
 	EXPECT_EQ(0, profil(NULL, 0, 0, 0));
-	EXPECT_TRUE(is_off(SCOPE));
-	EXPECT_EQ(0, pinned_bytes());
+	EXPECT_IS_OFF();
 }
 
 TEST_F(bsd, each_tick_updates_a_count)
@@ -112,7 +110,7 @@ TEST_F(bsd, scale_is_from_1_to_65536)
 	EXPECT_EQ(0, on(counters, sizeof(counters), LOOPS_OFFSET, 65536));
 	for (unsigned int i = 0; i < ARRAY_SIZE(bad); i++) {
 		EXPECT_ERROR(EINVAL, on(counters, sizeof(counters), 0, bad[i]));
-		EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+		EXPECT_IS_ON();
 	}
 	off();
 	EXPECT_ERROR(EINVAL, on(counters, sizeof(counters), 0, 65537));
@@ -155,7 +153,7 @@ TEST_F(bsd, scale_1_does_not_turn_it_off)
 
 	ASSERT_EQ(0, on(counters, 2, LOOPS_OFFSET, 1));
 	EXPECT_TRUE(loop_hits(0, 3));
-	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	EXPECT_IS_ON();
 	ASSERT_EQ(0, session_stats(SCOPE, &s));
 	EXPECT_LE(3, s.hit);
 }
@@ -294,7 +292,6 @@ TEST_F(bsd, a_bad_area_is_not_added)
 	u8 *p = pages_of_each_kind();
 	u16 *read_only = (void *)(p + PAGE);
 
-	ASSERT_NE(NULL, p);
 	ASSERT_EQ(0, on_loop(0));
 	EXPECT_ERROR(EFAULT, add_loop((u16 *)16, 4, 3));
 	EXPECT_ERROR(EFAULT, add_loop(read_only, 4, 3));
@@ -340,16 +337,8 @@ static void *add_one_each(void *arg)
 /* Four threads add far more areas than there is room for at first. All of them count. */
 TEST_F(bsd, threads_can_add_areas_at_the_same_time)
 {
-	pthread_t threads[4];
-	void *result;
-
 	ASSERT_EQ(0, on_loop(0));
-	for (uintptr_t i = 0; i < 4; i++)
-		ASSERT_EQ(0, pthread_create(&threads[i], NULL, add_one_each, (void *)i));
-	for (unsigned int i = 0; i < 4; i++) {
-		ASSERT_EQ(0, pthread_join(threads[i], &result));
-		EXPECT_EQ(NULL, result);
-	}
+	EXPECT_EQ(NULL, in_threads(4, add_one_each));
 	for (unsigned int i = 0; i < 4; i++)
 		EXPECT_TRUE(loop_hits_at(4 + i, &added[0][16 * i]));
 	EXPECT_TRUE(loop_hits_at(0, &counters[0]));
@@ -374,14 +363,7 @@ TEST_F(bsd, the_number_of_areas_is_at_most_half_of_max_ranges)
  * Programs of their time
  */
 
-TEST(a_program_of_4_3BSD_works_unchanged)
-{
-	EXPECT_EQ(0, run_beside("old-bsd-vax", NULL));
-}
-
-TEST(a_program_of_NeXT_works_unchanged)
-{
-	EXPECT_EQ(0, run_beside("old-bsd-next", NULL));
-}
+TEST_RUNS_BESIDE(a_program_of_4_3BSD_works_unchanged, "old-bsd-vax")
+TEST_RUNS_BESIDE(a_program_of_NeXT_works_unchanged, "old-bsd-next")
 
 TEST_HARNESS_MAIN

@@ -66,9 +66,6 @@ static int result(int status)
 	return status < 0 ? errno : 0;
 }
 
-/* glibc declares the buffer nonnull, and the compiler believes it. */
-static unsigned short *volatile null;
-
 static int glibc_start(void *buffer, size_t size, u64 offset)
 {
 	unsigned short *volatile counters_or_null = buffer;
@@ -357,8 +354,7 @@ static u8 *first, *second;
 
 FIXTURE_SETUP(family)
 {
-	ASSERT_DEVICE();
-	ASSERT_TRUE(is_off(SCOPE));
+	ASSERT_IS_OFF();
 	/* Where mmap() chooses, a call may map memory of its own in the hole after the buffers. */
 	self->buffers = mmap(BUFFERS, 5 * PAGE, PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -375,8 +371,7 @@ FIXTURE_TEARDOWN(family)
 {
 	variant->stop();
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
-	EXPECT_TRUE(is_off(SCOPE));
-	EXPECT_EQ(0, pinned_bytes());
+	EXPECT_IS_OFF();
 }
 
 /*
@@ -494,7 +489,7 @@ TEST_F(family, stop_ends_the_counting_and_start_begins_it_again)
 {
 	for (unsigned int i = 0; i < 3; i++) {
 		ASSERT_EQ(0, start(variant, first));
-		EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+		EXPECT_IS_ON();
 		EXPECT_TRUE(counts(variant, first, 0, 3));
 		EXPECT_EQ(0, variant->stop());
 		EXPECT_TRUE(is_stopped(variant));
@@ -543,9 +538,9 @@ TEST_F(family, a_second_start_replaces_the_first_or_has_no_effect)
 	}
 }
 
-static void *start_and_stop(void *arg)
+static void *start_and_stop(void *unused)
 {
-	(void)arg;
+	(void)unused;
 	for (unsigned int i = 0; i < 25; i++) {
 		int error = start(family, first);
 
@@ -561,16 +556,10 @@ static void *start_and_stop(void *arg)
 
 TEST_F(family, threads_start_and_stop_at_the_same_time)
 {
-	pthread_t threads[4];
-	void *failed;
+	const char *failed = in_threads(4, start_and_stop);
 
-	for (unsigned int i = 0; i < ARRAY_SIZE(threads); i++)
-		ASSERT_EQ(0, pthread_create(&threads[i], NULL, start_and_stop, NULL));
-	for (unsigned int i = 0; i < ARRAY_SIZE(threads); i++) {
-		ASSERT_EQ(0, pthread_join(threads[i], &failed));
-		EXPECT_EQ(NULL, failed) {
-			TH_LOG("%s failed", (char *)failed);
-		}
+	EXPECT_EQ(NULL, failed) {
+		TH_LOG("%s failed", failed);
 	}
 	/* Each session was stopped by its thread, or by another one. */
 	EXPECT_TRUE(is_stopped(variant));
@@ -615,8 +604,7 @@ TEST_F(family, a_bad_buffer_is_refused)
 		EXPECT_EQ(stops ? 0 : bad[i].error, start(variant, bad[i].buffer)) {
 			TH_LOG("buffer %u", i);
 		}
-		EXPECT_TRUE(is_off(SCOPE));
-		EXPECT_EQ(0, pinned_bytes());
+		EXPECT_IS_OFF();
 	}
 }
 
@@ -631,10 +619,9 @@ static void expect_after_error(struct __test_metadata *_metadata,
 		expected = 0;
 	EXPECT_EQ(expected, error);
 	if (stops) {
-		EXPECT_TRUE(is_off(SCOPE));
-		EXPECT_EQ(0, pinned_bytes());
+		EXPECT_IS_OFF();
 	} else {
-		EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+		EXPECT_IS_ON();
 		EXPECT_TRUE(counts(f, first, 0, 2));
 	}
 }
@@ -691,7 +678,7 @@ TEST_F(family, counting_continues_in_locked_pages_after_the_buffer_is_mapped_ane
 	ASSERT_EQ(first, mmap(first, PAGE, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
 	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	EXPECT_IS_ON();
 	EXPECT_EQ(locked, pinned_bytes());
 	EXPECT_EQ(0, in_all(variant, first));
 	EXPECT_EQ(0, variant->stop());
@@ -791,7 +778,7 @@ TEST_F(family, after_fork_parent_and_child_count_separately)
 	ASSERT_EQ(0, start(variant, first));
 	EXPECT_TRUE(counts(variant, first, 0, 2));
 	EXPECT_EQ(0, status_in_child(count_and_stop()));
-	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	EXPECT_IS_ON();
 	/* The child's loop is not counted here; some ticks of fork and wait may be. */
 	before = in_loop(variant, first, 0);
 	EXPECT_EQ(0, status_in_child(count_and_stop()));
@@ -803,25 +790,12 @@ TEST_F(family, exec_turns_it_off)
 {
 	ASSERT_EQ(0, start(variant, first));
 	EXPECT_EQ(0, status_in_child(exec_self()));
-	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	EXPECT_IS_ON();
 }
 
 /*
  * The means of the library: one descriptor, no signal
  */
-
-/* Returns the number of this descriptor, or -1. Of the device's others only device_fd() is open. */
-static int kept_descriptor(void)
-{
-	struct stat device, st;
-
-	if (fstat(device_fd(), &device))
-		return -1;
-	for (int fd = 0; fd < sysconf(_SC_OPEN_MAX); fd++)
-		if (fd != device_fd() && !fstat(fd, &st) && st.st_rdev == device.st_rdev)
-			return fd;
-	return -1;
-}
 
 TEST_F(family, one_descriptor_with_a_high_number_is_kept_until_the_stop)
 {
@@ -836,16 +810,6 @@ TEST_F(family, one_descriptor_with_a_high_number_is_kept_until_the_stop)
 	close(lowest);
 	EXPECT_EQ(0, variant->stop());
 	EXPECT_EQ(!!(variant->promises & STOP_KEEPS_SESSION), kept_descriptor() >= 0);
-}
-
-/* Returns the last descriptor, or -1. */
-static int take_all_descriptors(void)
-{
-	int fd, last = -1;
-
-	while ((fd = open("/dev/null", O_RDONLY)) >= 0)
-		last = fd;
-	return errno == EMFILE ? last : -1;
 }
 
 TEST_F(family, without_a_free_descriptor_it_can_be_replaced_and_stopped)

@@ -8,13 +8,10 @@
 #ifndef _SELFTESTS_FAMILY_H
 #define _SELFTESTS_FAMILY_H
 
-#include "kselftest_harness.h"
-
+#include "classic.h"
 #include "loop.h"
 #include "old.h"
-#include "process.h"
-
-#define SCOPE		PROFIL_SCOPE_PROCESS
+#include "threads.h"
 
 #define NR_COUNTERS	8U		/* counters in the buffer of a place */
 #define OUTSIDE		LOOP_OUTSIDE
@@ -32,18 +29,6 @@ static inline u64 hits(void)
 /* Turns profiling on with @size bytes of @buffer. Returns the result of the call. */
 typedef int on_fn(void *buffer, size_t size, u64 offset, u32 scale);
 typedef void off_fn(void);
-
-#define EXPECT_ERROR(error, call) do {		\
-	errno = 0;				\
-	EXPECT_EQ(-1, call);			\
-	EXPECT_EQ(error, errno);		\
-} while (0)
-
-#define EXPECT_NO_ERROR(call) do {		\
-	errno = 12345;				\
-	EXPECT_EQ(0, call);			\
-	EXPECT_EQ(12345, errno);		\
-} while (0)
 
 /*
  * Places
@@ -111,10 +96,10 @@ static inline bool loop_hits(unsigned int i, u64 n)
 /* Maps three pages: a writable one, a read-only one, and one that is not mapped. */
 static inline u8 *pages_of_each_kind(void)
 {
-	u8 *p = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	u8 *p = map_pages(3);
 
-	if (p == MAP_FAILED || mprotect(p + PAGE, PAGE, PROT_READ) || munmap(p + 2 * PAGE, PAGE))
-		return NULL;
+	MUST(!mprotect(p + PAGE, PAGE, PROT_READ));
+	MUST(!munmap(p + 2 * PAGE, PAGE));
 	return p;
 }
 

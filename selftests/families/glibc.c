@@ -3,14 +3,13 @@
  * profil() and sprofil() of the GNU C library. The sentences of the manual page are in
  * sentences/glibc.
  */
-#include "kselftest_harness.h"
+#include "classic.h"
 
 #include <profil/glibc.h>
 
 #include "loop.h"
 #include "old.h"
 
-#define SCOPE		PROFIL_SCOPE_PROCESS
 #define NR_COUNTERS	16U
 #define NONE		LOOP_OUTSIDE
 #define FAILED		LOOP_NOWHERE
@@ -19,9 +18,6 @@
 /* A loop has at least SOME of FEW ticks. The others are between its bursts. */
 #define FEW		16
 #define SOME		(FEW / 4)
-
-/* glibc declares the buffer nonnull, and the compiler believes it. */
-static unsigned short *volatile null;
 
 static u16 counters[NR_COUNTERS + 1];
 
@@ -48,15 +44,13 @@ FIXTURE(profil) {
 
 FIXTURE_SETUP(profil)
 {
-	ASSERT_LE(0, device_fd());
-	ASSERT_TRUE(is_off(SCOPE));
+	ASSERT_IS_OFF();
 }
 
 FIXTURE_TEARDOWN(profil)
 {
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
-	EXPECT_TRUE(is_off(SCOPE));
-	EXPECT_EQ(0U, pinned_bytes());
+	EXPECT_IS_OFF();
 }
 
 TEST_F(profil, most_counts_are_where_most_time_is_spent)
@@ -139,7 +133,7 @@ TEST_F(profil, a_null_buffer_turns_it_off)
 
 	ASSERT_EQ(0, profil(counters, sizeof(counters), loop_at(0), 65536));
 	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	EXPECT_IS_ON();
 	EXPECT_EQ(0, profil(null, sizeof(counters), loop_at(0), 65536));
 	EXPECT_TRUE(is_off(SCOPE));
 	before = counters_sum(counters, 2, NR_COUNTERS);
@@ -158,13 +152,11 @@ TEST_F(profil, scale_0_turns_it_off)
 
 TEST_F(profil, zero_is_returned)
 {
-	errno = 12345;
-	EXPECT_EQ(0, profil(null, 0, 0, 0));
-	EXPECT_EQ(0, profil(counters, sizeof(counters), 0, 65536));
-	EXPECT_EQ(0, profil(counters, sizeof(counters), SIZE_MAX, 1));
-	EXPECT_EQ(0, profil(counters, 0, 0, 65536));
-	EXPECT_EQ(0, profil(null, 0, 0, 0));
-	EXPECT_EQ(12345, errno);
+	EXPECT_NO_ERROR(profil(null, 0, 0, 0));
+	EXPECT_NO_ERROR(profil(counters, sizeof(counters), 0, 65536));
+	EXPECT_NO_ERROR(profil(counters, sizeof(counters), SIZE_MAX, 1));
+	EXPECT_NO_ERROR(profil(counters, 0, 0, 65536));
+	EXPECT_NO_ERROR(profil(null, 0, 0, 0));
 }
 
 TEST_F(profil, any_scale_is_accepted)
@@ -184,32 +176,16 @@ TEST_F(profil, a_bad_buffer_is_EFAULT_and_changes_nothing)
 	EXPECT_ERROR(EFAULT, profil((void *)16, 64, 0, 65536));
 	EXPECT_ERROR(EFAULT, profil((void *)((char *)counters + 1), 2, 0, 65536));
 	EXPECT_ERROR(EFAULT, profil(counters, SIZE_MAX, 0, 65536));
-	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	EXPECT_IS_ON();
 	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
 	EXPECT_LT(0U, counters[0]);
 }
 
-static volatile sig_atomic_t alarms;
-
-static void on_sigprof(int sig)
-{
-	(void)sig;
-	alarms++;
-}
-
 TEST_F(profil, the_program_may_use_ITIMER_PROF)
 {
-	const struct itimerval often = { { 0, 4000 }, { 0, 4000 } }, never = {};
-	struct sigaction action;
-
 	ASSERT_EQ(0, profil(counters, sizeof(counters), loop_at(0), 65536));
-	ASSERT_EQ(0, sigaction(SIGPROF, NULL, &action));
-	EXPECT_EQ(SIG_DFL, action.sa_handler);
-	ASSERT_NE(SIG_ERR, signal(SIGPROF, on_sigprof));
-	ASSERT_EQ(0, setitimer(ITIMER_PROF, &often, NULL));
+	expect_sigprof_is_free(_metadata);
 	EXPECT_TRUE(loop_until(0, alarms > 2 && *(volatile u16 *)counters > 2));
-	ASSERT_EQ(0, setitimer(ITIMER_PROF, &never, NULL));
-	signal(SIGPROF, SIG_DFL);
 }
 
 TEST_F(profil, time_in_the_kernel_is_counted_too)
@@ -263,16 +239,24 @@ FIXTURE(sprofil) {
 
 FIXTURE_SETUP(sprofil)
 {
-	ASSERT_LE(0, device_fd());
-	ASSERT_TRUE(is_off(SCOPE));
+	ASSERT_IS_OFF();
 	memset(self, 0, sizeof(*self));
 }
 
 FIXTURE_TEARDOWN(sprofil)
 {
 	EXPECT_EQ(0, sprofil(NULL, 0, NULL, 0));
-	EXPECT_TRUE(is_off(SCOPE));
-	EXPECT_EQ(0U, pinned_bytes());
+	EXPECT_IS_OFF();
+}
+
+/* Profiles regions with counters of 16 bits while each of the loops @first to @last runs. */
+static void expect_profile(struct __test_metadata *_metadata, struct prof *profs, int nr,
+			   unsigned int first, unsigned int last)
+{
+	ASSERT_EQ(0, sprofil(profs, nr, NULL, 0));
+	for (unsigned int i = first; i <= last; i++)
+		EXPECT_TRUE(loop_burn(SCOPE, i, FEW));
+	ASSERT_EQ(0, sprofil(NULL, 0, NULL, 0));
 }
 
 TEST_F(sprofil, each_region_counts_in_its_buffer)
@@ -298,10 +282,7 @@ TEST_F(sprofil, counters_have_16_bits_without_PROF_UINT)
 	struct prof profs[] = { prof_of(self->first, 2, 0, 8) };
 
 	self->first[3] = USHRT_MAX;
-	ASSERT_EQ(0, sprofil(profs, 1, NULL, 0));
-	EXPECT_TRUE(loop_burn(SCOPE, 2, FEW));
-	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
-	ASSERT_EQ(0, sprofil(NULL, 0, NULL, 0));
+	expect_profile(_metadata, profs, 1, 2, 3);
 	EXPECT_LT(SOME, self->first[2]);
 	EXPECT_EQ(USHRT_MAX, self->first[3]);
 	EXPECT_EQ(0, self->first[4]);
@@ -384,13 +365,9 @@ TEST_F(sprofil, regions_may_come_in_any_order)
 		prof_of(&self->first[0], 2, 0, 2),
 		prof_of(&self->first[2], 2, 2, 4),
 	};
-	unsigned int i;
 
-	ASSERT_EQ(0, sprofil(profs, 4, NULL, 0));
-	for (i = 0; i < LOOPS; i++)
-		EXPECT_TRUE(loop_burn(SCOPE, i, FEW));
-	ASSERT_EQ(0, sprofil(NULL, 0, NULL, 0));
-	for (i = 0; i < LOOPS; i++)
+	expect_profile(_metadata, profs, 4, 0, LOOPS - 1);
+	for (unsigned int i = 0; i < LOOPS; i++)
 		EXPECT_LT(SOME, self->first[i]);
 }
 
@@ -401,13 +378,9 @@ TEST_F(sprofil, where_regions_overlap_the_higher_one_counts)
 		prof_of(self->first, 2, 0, 8),
 		prof_of(self->second, 2, 2, 5),
 	};
-	unsigned int i;
 
-	ASSERT_EQ(0, sprofil(profs, 2, NULL, 0));
-	for (i = 0; i < LOOPS; i++)
-		EXPECT_TRUE(loop_burn(SCOPE, i, FEW));
-	ASSERT_EQ(0, sprofil(NULL, 0, NULL, 0));
-	for (i = 0; i < LOOPS; i++) {
+	expect_profile(_metadata, profs, 2, 0, LOOPS - 1);
+	for (unsigned int i = 0; i < LOOPS; i++) {
 		if (i >= 2 && i < 5) {
 			EXPECT_EQ(0, self->first[i]);
 			EXPECT_LT(SOME, self->second[i - 2]);
@@ -522,7 +495,7 @@ TEST_F(sprofil, profcnt_0_turns_it_off)
 	EXPECT_EQ(0, sprofil(profs, 0, NULL, 0));
 	EXPECT_TRUE(is_off(SCOPE));
 	ASSERT_EQ(0, sprofil(profs, 1, NULL, 0));
-	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	EXPECT_IS_ON();
 	EXPECT_EQ(0, sprofil(profs, 0, NULL, 0));
 	EXPECT_TRUE(is_off(SCOPE));
 	EXPECT_EQ(0, sprofil(NULL, 0, NULL, 0));
@@ -542,9 +515,7 @@ TEST_F(sprofil, a_thousand_regions_are_accepted)
 		profs[i].pr_off = loop_at(0) + 2 * i - 2 * of_loop;
 		profs[i].pr_scale = 65536;
 	}
-	ASSERT_EQ(0, sprofil(profs, ARRAY_SIZE(profs), NULL, 0));
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	ASSERT_EQ(0, sprofil(NULL, 0, NULL, 0));
+	expect_profile(_metadata, profs, ARRAY_SIZE(profs), 0, 0);
 	EXPECT_LT(SOME, many[of_loop]);
 }
 
@@ -575,7 +546,7 @@ TEST_F(sprofil, an_error_changes_nothing)
 	}
 
 	/* The profile did not change. */
-	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	EXPECT_IS_ON();
 	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
 	EXPECT_LT(0U, self->first[0]);
 }

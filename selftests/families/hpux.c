@@ -2,7 +2,7 @@
 /*
  * sprofil() of HP-UX. The sentences of its manual page are in sentences/hpux.
  */
-#include "kselftest_harness.h"
+#include "classic.h"
 
 #include <profil/hpux.h>
 
@@ -10,7 +10,6 @@
 #include "old.h"
 #include "profil.h"
 
-#define SCOPE		PROFIL_SCOPE_PROCESS
 #define NR_COUNTERS	16U
 #define NONE		LOOP_OUTSIDE
 #define FAILED		LOOP_NOWHERE
@@ -59,8 +58,7 @@ FIXTURE(hpux) {
 
 FIXTURE_SETUP(hpux)
 {
-	ASSERT_LE(0, device_fd());
-	ASSERT_TRUE(is_off(SCOPE));
+	ASSERT_IS_OFF();
 	memset(self, 0, sizeof(*self));
 }
 
@@ -125,7 +123,7 @@ TEST_F(hpux, profcnt_0_turns_it_off)
 	struct prof profs[] = { prof_of(self->shorts, 2, 0, LOOPS) };
 
 	ASSERT_EQ(0, sprofil(profs, 1, NULL, PROF_USHORT));
-	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	EXPECT_IS_ON();
 	sprofil(profs, 0, NULL, PROF_USHORT);
 	EXPECT_TRUE(is_off(SCOPE));
 	/* This works with any flags. */
@@ -173,23 +171,18 @@ TEST_F(hpux, no_byte_past_pr_size_is_written)
 
 TEST_F(hpux, elements_have_2_4_or_8_bytes)
 {
-	struct prof profs[1];
+	void *const buffers[] = { self->shorts, self->ints, self->longs };
 
-	profs[0] = prof_of(self->shorts, 2, 0, LOOPS);
 	self->shorts[1] = USHRT_MAX;
-	ASSERT_EQ(0, sprofil(profs, 1, NULL, PROF_USHORT));
-	EXPECT_TRUE(loop_burn(SCOPE, 1, FEW));
-	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
-	profs[0] = prof_of(self->ints, 4, 0, LOOPS);
 	self->ints[1] = USHRT_MAX;
-	ASSERT_EQ(0, sprofil(profs, 1, NULL, PROF_UINT));
-	EXPECT_TRUE(loop_burn(SCOPE, 1, FEW));
-	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
-	profs[0] = prof_of(self->longs, 8, 0, LOOPS);
 	self->longs[1] = UINT_MAX;
-	ASSERT_EQ(0, sprofil(profs, 1, NULL, PROF_UINT64));
-	EXPECT_TRUE(loop_burn(SCOPE, 1, FEW));
-	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
+	for (unsigned int i = 0; i < ARRAY_SIZE(kinds); i++) {
+		struct prof prof = prof_of(buffers[i], kinds[i].width, 0, LOOPS);
+
+		ASSERT_EQ(0, sprofil(&prof, 1, NULL, kinds[i].flag));
+		EXPECT_TRUE(loop_burn(SCOPE, 1, FEW));
+		EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
+	}
 	EXPECT_TRUE(turn_off());
 
 	EXPECT_EQ(USHRT_MAX, self->shorts[1]);
@@ -336,7 +329,7 @@ TEST_F(hpux, an_error_returns_minus_1_and_changes_nothing)
 	EXPECT_ERROR(EFAULT, sprofil(&bad, 1, NULL, PROF_USHORT));
 	bad.pr_base = (char *)self->shorts + 1;
 	EXPECT_ERROR(EFAULT, sprofil(&bad, 1, NULL, PROF_USHORT));
-	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	EXPECT_IS_ON();
 	EXPECT_TRUE(loop_burn(SCOPE, 2, FEW));
 	EXPECT_LT(SOME, self->shorts[2]);
 }

@@ -4,7 +4,7 @@
  *
  * It is built as a 32-bit program, too (illumos_32).
  */
-#include "kselftest_harness.h"
+#include "classic.h"
 
 #include <profil/glibc.h>
 #include <profil/illumos.h>
@@ -13,15 +13,11 @@
 #include "loop.h"
 #include "old.h"
 
-#define SCOPE	PROFIL_SCOPE_PROCESS
 #define SAMPLES	64
 #define FEW	8
 #define NEVER	((uintptr_t)0x55555555)
 
 static uintptr_t samples[SAMPLES + 1];
-
-/* glibc declares the buffer nonnull, and the compiler believes it. */
-static unsigned short *volatile null;
 
 /* Returns the number of samples of loop @i among the first @n. */
 static unsigned int in_loop(unsigned int i, long n)
@@ -38,11 +34,8 @@ FIXTURE(illumos) {
 
 FIXTURE_SETUP(illumos)
 {
-	unsigned int i;
-
-	ASSERT_LE(0, device_fd());
-	ASSERT_TRUE(is_off(SCOPE));
-	for (i = 0; i <= SAMPLES; i++)
+	ASSERT_IS_OFF();
+	for (unsigned int i = 0; i <= SAMPLES; i++)
 		samples[i] = NEVER;
 }
 
@@ -50,8 +43,7 @@ FIXTURE_TEARDOWN(illumos)
 {
 	EXPECT_LE(0, pcsample(NULL, 0));
 	EXPECT_EQ(0, profil(null, 0, 0, 0));
-	EXPECT_TRUE(is_off(SCOPE));
-	EXPECT_EQ(0U, pinned_bytes());
+	EXPECT_IS_OFF();
 }
 
 TEST_F(illumos, an_old_program_runs)
@@ -183,7 +175,7 @@ TEST_F(illumos, samples_are_stored_although_the_array_is_unmapped)
 	ASSERT_EQ(array, mmap(array, PAGE, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
 	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	EXPECT_IS_ON();
 	EXPECT_EQ(0, counters_sum(array, sizeof(*array), PAGE / sizeof(*array)));
 	ASSERT_EQ(0, session_stats(SCOPE, &s));
 	EXPECT_LE((long)s.hit, pcsample(samples, SAMPLES));

@@ -38,22 +38,19 @@ FIXTURE(osf1) {
 
 FIXTURE_SETUP(osf1)
 {
-	ASSERT_DEVICE();
-	ASSERT_TRUE(is_off(SCOPE));
+	ASSERT_IS_OFF();
 }
 
 FIXTURE_TEARDOWN(osf1)
 {
 	off();
-	EXPECT_TRUE(is_off(SCOPE));
-	EXPECT_EQ(0, pinned_bytes());
+	EXPECT_IS_OFF();
 }
 
 TEST_F(osf1, an_odd_length_writes_no_byte_past_it)
 {
 	u8 *p = pages_of_each_kind(), *last;
 
-	ASSERT_NE(NULL, p);
 	last = p + PAGE - 2;
 	last[1] = 0x55;
 	ASSERT_EQ(0, on(last, 1, loop_at(0), 65536));
@@ -188,11 +185,9 @@ TEST_F(osf1, a_bad_buffer_with_scale_2_leaves_it_off)
 
 TEST_F(osf1, without_a_free_descriptor_off_is_no_error_when_it_is_off)
 {
-	int last = -1, fd;
+	int last = take_all_descriptors();
 
-	while ((fd = open("/dev/null", O_RDONLY)) >= 0)
-		last = fd;
-	ASSERT_EQ(EMFILE, errno);
+	ASSERT_LE(0, last);
 	EXPECT_QUIET(profil((void *)16, 64, NULL, 0));
 	/* pinned_bytes() needs a descriptor. */
 	close(last);
@@ -204,7 +199,7 @@ TEST_F(osf1, a_length_of_0_is_on_and_counts_nothing)
 
 	for (size_t size = 0; size < 2; size++) {
 		ASSERT_EQ(0, on(counters, size, LOOPS_OFFSET, LOOPS_SCALE));
-		EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+		EXPECT_IS_ON();
 		EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
 		ASSERT_EQ(0, session_stats(SCOPE, &s));
 		EXPECT_EQ(s.ticks, s.outside);
@@ -212,7 +207,7 @@ TEST_F(osf1, a_length_of_0_is_on_and_counts_nothing)
 	}
 	/* The same is true without a buffer, and for a replacement. */
 	EXPECT_EQ(0, on(NULL, 0, 0, 0177777));
-	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));
+	EXPECT_IS_ON();
 }
 
 TEST_F(osf1, scale_0177777_is_about_1_to_1_and_077777_pairs)
@@ -235,19 +230,8 @@ TEST_F(osf1, errno_stays_as_it_was)
  * Programs of their time
  */
 
-TEST(a_program_of_Version_7_works_unchanged)
-{
-	EXPECT_EQ(0, run_beside("old-osf1-v7", NULL));
-}
-
-TEST(a_program_of_System_V_works_unchanged)
-{
-	EXPECT_EQ(0, run_beside("old-osf1-sysv", NULL));
-}
-
-TEST(a_program_of_Digital_UNIX_works_unchanged)
-{
-	EXPECT_EQ(0, run_beside("old-osf1-tick", NULL));
-}
+TEST_RUNS_BESIDE(a_program_of_Version_7_works_unchanged, "old-osf1-v7")
+TEST_RUNS_BESIDE(a_program_of_System_V_works_unchanged, "old-osf1-sysv")
+TEST_RUNS_BESIDE(a_program_of_Digital_UNIX_works_unchanged, "old-osf1-tick")
 
 TEST_HARNESS_MAIN

@@ -43,4 +43,11 @@ static inline int run_beside(const char *program, const char *preload)
 	return status_of(child);
 }
 
+/* A test that runs @program, which must succeed. */
+#define TEST_RUNS_BESIDE(test_name, program)			\
+	TEST(test_name)						\
+	{							\
+		EXPECT_EQ(0, run_beside(program, NULL));	\
+	}
+
 #endif /* _SELFTESTS_OLD_H */

@@ -22,6 +22,7 @@
 
 #include "loop.h"
 #include "process.h"
+#include "threads.h"
 
 /* The headers of these families have other definitions of struct prof. */
 int profil_aix(void *buffer, unsigned int size, unsigned long offset, unsigned int scale);
@@ -480,17 +481,9 @@ static void *make_calls(void *arg)
 
 TEST_F_TIMEOUT(safety, all_calls_can_be_made_by_several_threads_at_once, 120)
 {
-	pthread_t threads[THREADS];
-	void *failed;
-
 	/* Without this, osProfileStart() fails if it is before the first osProfileInit(). */
 	ASSERT_EQ(0, call_osProfileInit());
-	for (uintptr_t i = 0; i < THREADS; i++)
-		ASSERT_EQ(0, pthread_create(&threads[i], NULL, make_calls, (void *)i));
-	for (unsigned int i = 0; i < THREADS; i++) {
-		ASSERT_EQ(0, pthread_join(threads[i], &failed));
-		EXPECT_EQ(NULL, failed);
-	}
+	EXPECT_EQ(NULL, in_threads(THREADS, make_calls));
 	EXPECT_EQ(THREADS * ROUNDS * ARRAY_SIZE(calls), made);
 }
 
