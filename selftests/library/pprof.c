@@ -38,14 +38,26 @@ static Pprof__Profile *read_message(int fd)
 	return pprof__profile__unpack(NULL, len, data);
 }
 
-/* Returns what profil_pprof_write() writes now. */
+/* Returns what profil_pprof_write() writes now. If that is no message, the process exits. */
 static Pprof__Profile *read_profile(struct profil_pprof *profile)
 {
 	int fd = memfd_create("profile", MFD_CLOEXEC);
-	Pprof__Profile *message = profil_pprof_write(profile, fd) ? NULL : read_message(fd);
+	Pprof__Profile *message;
 
+	MUST(!profil_pprof_write(profile, fd));
+	message = read_message(fd);
+	MUST(message);
 	close(fd);
 	return message;
+}
+
+/* Returns a new profile. If there can be none, the process exits. */
+static struct profil_pprof *start_profile(unsigned int hz)
+{
+	struct profil_pprof *profile = profil_pprof_start(hz);
+
+	MUST(profile);
+	return profile;
 }
 
 static void free_profile(Pprof__Profile *message)
@@ -99,7 +111,7 @@ static u64 samples_in(const Pprof__Profile *message, u64 start, u64 end, const c
 	const Pprof__Location *location;
 	u64 sum = 0;
 
-	for (size_t i = 0; message && i < message->n_sample; i++) {
+	for (size_t i = 0; i < message->n_sample; i++) {
 		location = location_of(message, message->sample[i]);
 		if (location && location->address >= start && location->address < end &&
 		    (!thread || has_label(message, message->sample[i], "thread", thread)))
@@ -143,8 +155,7 @@ static bool has_samples(struct profil_pprof *profile, u64 start, u64 end, const 
 	Pprof__Profile *message = read_profile(profile);
 	const bool enough = samples_in(message, start, end, thread) >= SAMPLES;
 
-	if (message)
-		free_profile(message);
+	free_profile(message);
 	return enough;
 }
 
@@ -175,8 +186,7 @@ FIXTURE_SETUP(pprof)
 {
 	ASSERT_EQ(0, device_query(&self->query));
 	self->nr_descriptors = nr_descriptors();
-	self->profile = profil_pprof_start(HZ);
-	ASSERT_NE(NULL, self->profile);
+	self->profile = start_profile(HZ);
 }
 
 FIXTURE_TEARDOWN(pprof)
@@ -198,7 +208,6 @@ TEST_F(pprof, samples_are_in_the_code_that_runs)
 
 	ASSERT_TRUE(burn_loop(self->profile, 3));
 	message = read_profile(self->profile);
-	ASSERT_NE(NULL, message);
 	EXPECT_LE(SAMPLES, samples_in_loop(message, 3, NULL));
 	EXPECT_EQ(0, samples_in_loop(message, 2, NULL));
 	for (size_t i = 0; i < message->n_sample; i++) {
@@ -229,7 +238,6 @@ TEST_F(pprof, types_period_and_times)
 
 	ASSERT_TRUE(burn_loop(self->profile, 0));
 	message = read_profile(self->profile);
-	ASSERT_NE(NULL, message);
 	EXPECT_STREQ("", text(message, 0));
 	ASSERT_EQ(2, message->n_sample_type);
 	EXPECT_STREQ("samples", text(message, message->sample_type[0]->type));
@@ -260,7 +268,6 @@ TEST_F(pprof, mappings_lead_to_the_file)
 	ASSERT_LT(0, readlink("/proc/self/exe", program, sizeof(program) - 1));
 	ASSERT_TRUE(burn_loop(self->profile, 1));
 	message = read_profile(self->profile);
-	ASSERT_NE(NULL, message);
 	mapping = mapping_of(message, loop_at(1));
 	ASSERT_NE(NULL, mapping);
 	EXPECT_EQ(message->mapping[0], mapping);
@@ -293,7 +300,6 @@ TEST_F(pprof, exported_functions_have_names)
 		for (unsigned int i = 0; i < 20; i++)
 			ASSERT_NE(0, adler32(1, zeros, sizeof(zeros)));
 		message = read_profile(self->profile);
-		ASSERT_NE(NULL, message);
 		named = samples_named(message, "adler32_z");
 		free_profile(message);
 	} while (named < SAMPLES);
@@ -312,7 +318,6 @@ TEST_F(pprof, code_without_a_file_is_sampled)
 	while (!has_samples(self->profile, addr(code), addr(code) + LOOP_SIZE, NULL))
 		((void (*)(unsigned long))(uintptr_t)code)(LOOP_BURST);
 	message = read_profile(self->profile);
-	ASSERT_NE(NULL, message);
 	mapping = mapping_of(message, addr(code));
 	ASSERT_NE(NULL, mapping);
 	EXPECT_STREQ("[anon]", text(message, mapping->filename));
@@ -411,8 +416,6 @@ static u64 sample_chains(struct profil_pprof *profile, u64 *whole, double *share
 	for (unsigned int i = 0; i < 20; i++)
 		stack_outer();
 	message = read_profile(profile);
-	if (!message)
-		return 0;
 	all = count_chains(message, 0, whole);
 	*share = complete_stacks(message);
 	free_profile(message);
@@ -459,7 +462,6 @@ TEST_F(pprof, samples_in_a_new_library_have_their_callers)
 		for (unsigned int i = 0; i < 20; i++)
 			call(stack_outer);
 		message = read_profile(self->profile);
-		ASSERT_NE(NULL, message);
 		count_chains(message, (uintptr_t)call, &whole);
 		free_profile(message);
 	} while (whole < SAMPLES);
@@ -478,13 +480,10 @@ TEST_F(pprof, no_child_is_seen)
 {
 	struct profil_pprof *other;
 
-	EXPECT_EQ(-1, waitpid(-1, NULL, WNOHANG));
-	EXPECT_EQ(ECHILD, errno);
+	EXPECT_ERROR(ECHILD, waitpid(-1, NULL, WNOHANG));
 	signal(SIGCHLD, count_signal);
-	other = profil_pprof_start(HZ);
-	ASSERT_NE(NULL, other);
-	EXPECT_EQ(-1, waitpid(-1, NULL, WNOHANG));
-	EXPECT_EQ(ECHILD, errno);
+	other = start_profile(HZ);
+	EXPECT_ERROR(ECHILD, waitpid(-1, NULL, WNOHANG));
 	EXPECT_EQ(0, nr_signals);
 	profil_pprof_stop(other);
 	signal(SIGCHLD, SIG_DFL);
@@ -518,10 +517,9 @@ TEST_F(pprof, all_threads_are_sampled)
 
 	for (uintptr_t i = 0; i < nr; i++) {
 		if (i == 2)
-			profile = profil_pprof_start(HZ);
+			profile = start_profile(HZ);
 		ASSERT_EQ(0, pthread_create(&threads[i], NULL, run_loop, (void *)i));
 	}
-	ASSERT_NE(NULL, profile);
 	for (unsigned int i = 0; i < nr; i++)
 		EXPECT_TRUE(await(has_samples(profile, loop_at(i), loop_at(i) + LOOP_BLOCK,
 					      written_names[i])));
@@ -529,7 +527,6 @@ TEST_F(pprof, all_threads_are_sampled)
 	for (unsigned int i = 0; i < nr; i++)
 		pthread_join(threads[i], NULL);
 	message = read_profile(profile);
-	ASSERT_NE(NULL, message);
 	EXPECT_EQ(0, samples_in_loop(message, 0, "two"));
 	EXPECT_EQ(0, samples_in_loop(message, 1, "one"));
 	free_profile(message);
@@ -602,17 +599,8 @@ TEST_F_TIMEOUT(pprof, threads_can_use_profiles_at_the_same_time, 120)
 		ASSERT_EQ(0, pthread_create(&threads[i], NULL, use_profiles, &uses[i]));
 	}
 	for (unsigned int i = 0; i < USES; i++) {
-		Pprof__Profile *message = read_profile(self->profile);
-		pid_t child = fork();
-
-		if (!child) {
-			profil_pprof_stop(self->profile);
-			_exit(0);
-		}
-		EXPECT_EQ(0, status_of(child));
-		EXPECT_NE(NULL, message);
-		if (message)
-			free_profile(message);
+		free_profile(read_profile(self->profile));
+		EXPECT_CHILD(profil_pprof_stop(self->profile));
 	}
 	for (unsigned int i = 0; i < ARRAY_SIZE(uses); i++) {
 		pthread_join(threads[i], NULL);
@@ -631,18 +619,15 @@ TEST_F(pprof, several_profiles_are_independent)
 	Pprof__Profile *message;
 
 	ASSERT_TRUE(burn_loop(self->profile, 0));
-	other = profil_pprof_start(HZ / 2);
-	ASSERT_NE(NULL, other);
+	other = start_profile(HZ / 2);
 	ASSERT_TRUE(burn_loop(other, 1));
 	message = read_profile(other);
-	ASSERT_NE(NULL, message);
 	EXPECT_EQ(2000000000 / HZ, message->period);
 	EXPECT_EQ(0, samples_in_loop(message, 0, NULL));
 	free_profile(message);
 	profil_pprof_stop(other);
 	ASSERT_TRUE(burn_loop(self->profile, 2));
 	message = read_profile(self->profile);
-	ASSERT_NE(NULL, message);
 	for (unsigned int i = 0; i < 3; i++)
 		EXPECT_LE(SAMPLES / 2, samples_in_loop(message, i, NULL));
 	free_profile(message);
@@ -651,21 +636,16 @@ TEST_F(pprof, several_profiles_are_independent)
 TEST_F(pprof, one_profile_more_than_the_limit_is_EBUSY)
 {
 	const unsigned int max = self->query.max_clocked;
-	struct profil_pprof *profiles[max], *ticks;
+	struct profil_pprof *profiles[max];
 
-	for (unsigned int i = 1; i < max; i++) {
-		profiles[i] = profil_pprof_start(HZ);
-		ASSERT_NE(NULL, profiles[i]);
-	}
+	for (unsigned int i = 1; i < max; i++)
+		profiles[i] = start_profile(HZ);
 	EXPECT_EQ(NULL, profil_pprof_start(HZ));
 	EXPECT_EQ(EBUSY, errno);
 	/* This limit is not for the ticks of the scheduler. */
-	ticks = profil_pprof_start(0);
-	EXPECT_NE(NULL, ticks);
-	profil_pprof_stop(ticks);
+	profil_pprof_stop(start_profile(0));
 	profil_pprof_stop(profiles[1]);
-	profiles[1] = profil_pprof_start(HZ);
-	EXPECT_NE(NULL, profiles[1]);
+	profiles[1] = start_profile(HZ);
 	for (unsigned int i = 1; i < max; i++) {
 		EXPECT_TRUE(burn_loop(profiles[i], i));
 		profil_pprof_stop(profiles[i]);
@@ -674,13 +654,11 @@ TEST_F(pprof, one_profile_more_than_the_limit_is_EBUSY)
 
 TEST_F(pprof, with_0_hz_the_clock_is_the_scheduler_tick)
 {
-	struct profil_pprof *profile = profil_pprof_start(0);
+	struct profil_pprof *profile = start_profile(0);
 	Pprof__Profile *message;
 
-	ASSERT_NE(NULL, profile);
 	EXPECT_TRUE(burn_loop(profile, 0));
 	message = read_profile(profile);
-	ASSERT_NE(NULL, message);
 	EXPECT_EQ(self->query.tick_ns, message->period);
 	free_profile(message);
 	profil_pprof_stop(profile);
@@ -708,8 +686,7 @@ TEST_F(pprof, limits_of_ordinary_users_are_EPERM)
 		struct profil_pprof *profile;
 
 		MUST(!setresuid(1000, 1000, 1000));
-		profile = profil_pprof_start(1000);
-		MUST(profile);
+		profile = start_profile(1000);
 		MUST(burn_loop(profile, 0));
 		profil_pprof_stop(profile);
 		MUST(!profil_pprof_start(50000) && errno == EPERM);
@@ -725,13 +702,10 @@ TEST_F(pprof, errors_of_the_descriptor_are_those_of_write)
 	signal(SIGPIPE, SIG_IGN);
 	ASSERT_EQ(0, pipe2(fds, O_CLOEXEC));
 	close(fds[0]);
-	EXPECT_EQ(-1, profil_pprof_write(self->profile, fds[1]));
-	EXPECT_EQ(EPIPE, errno);
+	EXPECT_ERROR(EPIPE, profil_pprof_write(self->profile, fds[1]));
 	close(fds[1]);
-	EXPECT_EQ(-1, profil_pprof_write(self->profile, -1));
-	EXPECT_EQ(EBADF, errno);
-	EXPECT_EQ(-1, profil_pprof_write(self->profile, null));
-	EXPECT_EQ(EBADF, errno);
+	EXPECT_ERROR(EBADF, profil_pprof_write(self->profile, -1));
+	EXPECT_ERROR(EBADF, profil_pprof_write(self->profile, null));
 	close(null);
 	/* The profile continues. */
 	EXPECT_TRUE(burn_loop(self->profile, 0));
@@ -805,16 +779,14 @@ static int last_session(void)
 /* The library does not read from a file that has got the number of its descriptor. */
 TEST_F(pprof, a_profile_whose_descriptor_was_closed_is_EBADF_or_ENOTTY)
 {
-	struct profil_pprof *profile = profil_pprof_start(HZ);
+	struct profil_pprof *profile = start_profile(HZ);
 	const int fd = last_session();
 	char byte;
 	int file;
 
-	ASSERT_NE(NULL, profile);
 	ASSERT_LE(0, fd);
 	close(fd);
-	EXPECT_EQ(-1, profil_pprof_write(profile, 1));
-	EXPECT_EQ(EBADF, errno);
+	EXPECT_ERROR(EBADF, profil_pprof_write(profile, 1));
 	file = memfd_create("file", MFD_CLOEXEC);
 	ASSERT_EQ(1, write(file, "x", 1));
 	ASSERT_EQ(0, lseek(file, 0, SEEK_SET));
@@ -822,8 +794,7 @@ TEST_F(pprof, a_profile_whose_descriptor_was_closed_is_EBADF_or_ENOTTY)
 		ASSERT_EQ(fd, dup2(file, fd));
 		close(file);
 	}
-	EXPECT_EQ(-1, profil_pprof_write(profile, 1));
-	EXPECT_EQ(ENOTTY, errno);
+	EXPECT_ERROR(ENOTTY, profil_pprof_write(profile, 1));
 	profil_pprof_stop(profile);
 	EXPECT_EQ(1, read(fd, &byte, 1));
 	close(fd);
@@ -840,8 +811,7 @@ static int child_has_no_profile(void)
 	char byte;
 
 	MUST(profil_pprof_write(parents, 1) && errno == ENODEV);
-	own = profil_pprof_start(HZ);
-	MUST(own);
+	own = start_profile(HZ);
 	MUST(burn_loop(own, 6));
 	profil_pprof_stop(own);
 	MUST(read(0, &byte, 1) == 0);
@@ -859,8 +829,7 @@ TEST_F(pprof, a_fork_has_no_effect_on_the_profile)
 	pid_t child;
 	int fds[2];
 
-	parents = profil_pprof_start(HZ);
-	ASSERT_NE(NULL, parents);
+	parents = start_profile(HZ);
 	ASSERT_EQ(0, pipe2(fds, O_CLOEXEC));
 	child = fork();
 	if (!child) {
@@ -870,14 +839,11 @@ TEST_F(pprof, a_fork_has_no_effect_on_the_profile)
 	}
 	EXPECT_TRUE(burn_loop(parents, 5));
 	message = read_profile(parents);
-	ASSERT_NE(NULL, message);
 	EXPECT_EQ(0, samples_in_loop(message, 6, NULL));
 	free_profile(message);
 	profil_pprof_stop(parents);
-	for (unsigned int i = 1; i < max; i++) {
-		profiles[i] = profil_pprof_start(HZ);
-		EXPECT_NE(NULL, profiles[i]);
-	}
+	for (unsigned int i = 1; i < max; i++)
+		profiles[i] = start_profile(HZ);
 	for (unsigned int i = 1; i < max; i++)
 		profil_pprof_stop(profiles[i]);
 	close(fds[1]);
@@ -904,17 +870,11 @@ TEST(ticks_that_were_lost_are_in_the_comments)
 	Pprof__Profile *message;
 	char expected[80];
 	u64 all = 0;
-	pid_t child;
 
 	ASSERT_EQ(0, pthread_atfork(delay_fork, NULL, NULL));
-	profile = profil_pprof_start(HZ);
-	ASSERT_NE(NULL, profile);
-	child = fork();
-	if (!child)
-		_exit(0);
-	EXPECT_EQ(0, status_of(child));
+	profile = start_profile(HZ);
+	EXPECT_CHILD();
 	message = read_profile(profile);
-	ASSERT_NE(NULL, message);
 	ASSERT_TRUE(read_comment(message, numbers));
 	for (size_t i = 0; i < message->n_sample; i++)
 		all += message->sample[i]->value[0];

@@ -48,69 +48,45 @@ static int can_fail(long result, int one, int other)
 	return result >= 0 || errno == one || errno == other ? 0 : errno;
 }
 
-/* For functions that return nothing. */
-static int errno_of(void (*call)(void), int one, int other)
-{
-	errno = 0;
-	call();
-	return can_fail(errno ? -1 : 0, one, other);
-}
+/* The result of a function that returns nothing: -1 if it sets errno */
+#define RESULT_OF(call) ({			\
+	errno = 0;				\
+	call;					\
+	errno ? -1 : 0;				\
+})
 
-static int call_profil(void)
-{
-	return can_fail(profil((void *)counters, sizeof(counters), LOOP_SIZE, 65536), EBUSY, 0);
-}
+#define DEFINE_CALL(name, value)		\
+	static int call_##name(void)		\
+	{					\
+		return value;			\
+	}
 
-static int call_profil_off(void)
-{
-	return can_fail(profil((void *)counters, 0, 0, 0), 0, 0);
-}
+DEFINE_CALL(profil,
+	    can_fail(profil((void *)counters, sizeof(counters), LOOP_SIZE, 65536), EBUSY, 0))
+DEFINE_CALL(profil_off, can_fail(profil((void *)counters, 0, 0, 0), 0, 0))
+DEFINE_CALL(profil_bsd, can_fail(profil_bsd((void *)counters, 64, 0, 65536), EBUSY, 0))
+DEFINE_CALL(add_profil, can_fail(add_profil((void *)counters, 64, 4096, 65536), ENOMEM, 0))
+DEFINE_CALL(profil_osf1,
+	    can_fail(RESULT_OF(profil_osf1((void *)counters, 64, NULL, 65536)), EBUSY, 0))
+DEFINE_CALL(profil_osf1_off, can_fail(RESULT_OF(profil_osf1(NULL, 0, NULL, 0)), 0, 0))
+DEFINE_CALL(profil_aix, can_fail(profil_aix(counters, 64, 0, 0xffff), 0, 0))
+DEFINE_CALL(profil_aix_off, can_fail(profil_aix(counters, 0, 0, 0), 0, 0))
+DEFINE_CALL(sysconf_hpux, can_fail(sysconf_hpux(10000 /* _SC_PROFIL_MAX */), 0, 0))
+DEFINE_CALL(pcsample, can_fail(pcsample(samples, ARRAY_SIZE(samples)), EBUSY, 0))
+DEFINE_CALL(pcsample_off, can_fail(pcsample(NULL, 0), 0, 0))
 
-static int call_profil_bsd(void)
-{
-	return can_fail(profil_bsd((void *)counters, 64, 0, 65536), EBUSY, 0);
-}
-
-static int call_add_profil(void)
-{
-	return can_fail(add_profil((void *)counters, 64, 4096, 65536), ENOMEM, 0);
-}
-
-static void do_profil_osf1(void)
-{
-	profil_osf1((void *)counters, 64, NULL, 65536);
-}
-
-static int call_profil_osf1(void)
-{
-	return errno_of(do_profil_osf1, EBUSY, 0);
-}
-
-static void do_profil_osf1_off(void)
-{
-	profil_osf1(NULL, 0, NULL, 0);
-}
-
-static int call_profil_osf1_off(void)
-{
-	return errno_of(do_profil_osf1_off, 0, 0);
-}
+/* EALREADY: it is running; EBUSY: pcsample() is running. */
+DEFINE_CALL(osProfileStart, can_fail(RESULT_OF(osProfileStart(1000)), EALREADY, EBUSY))
+/* ESRCH: another call has replaced the profile. */
+DEFINE_CALL(osProfileStop, can_fail(RESULT_OF(osProfileStop()), EALREADY, ESRCH))
+DEFINE_CALL(osProfileFlush, can_fail(RESULT_OF(osProfileFlush()), 0, 0))
+DEFINE_CALL(osProfileOverflow, (osProfileOverflow(), 0))
 
 static int call_getsysinfo_osf1(void)
 {
 	int hz;
 
 	return can_fail(getsysinfo_osf1(GSI_CLK_TCK, &hz, sizeof(hz)), 0, 0);
-}
-
-static int call_profil_aix(void)
-{
-	return can_fail(profil_aix(counters, 64, 0, 0xffff), 0, 0);
-}
-
-static int call_profil_aix_off(void)
-{
-	return can_fail(profil_aix(counters, 0, 0, 0), 0, 0);
 }
 
 static int call_sprofil(void)
@@ -136,77 +112,25 @@ static int call_sprofil_hpux(void)
 	return can_fail(sprofil_hpux((void *)&prof, 1, NULL, 0), EBUSY, 0);
 }
 
-static int call_sysconf_hpux(void)
-{
-	return can_fail(sysconf_hpux(10000 /* _SC_PROFIL_MAX */), 0, 0);
-}
-
-static int call_pcsample(void)
-{
-	return can_fail(pcsample(samples, ARRAY_SIZE(samples)), EBUSY, 0);
-}
-
-static int call_pcsample_off(void)
-{
-	return can_fail(pcsample(NULL, 0), 0, 0);
-}
-
-static void do_osProfileInit(void)
+static int call_osProfileInit(void)
 {
 	OSProf prof = {
 		(void *)counters, LOOPS * LOOP_SIZE / 4, (void *)loops_text,
 		(void *)(loops_text + LOOPS * LOOP_SIZE - 4),
 	};
 
-	osProfileInit(&prof, 1);
+	return can_fail(RESULT_OF(osProfileInit(&prof, 1)), EBUSY, 0);
 }
 
-static int call_osProfileInit(void)
-{
-	return errno_of(do_osProfileInit, EBUSY, 0);
-}
-
-static void do_osProfileInitFlags(void)
+static int call_osProfileInitFlags(void)
 {
 	OSProf profs[] = {
 		{ (void *)&counters[0], 8, (void *)loops_text, (void *)(loops_text + 28) },
 		{ (void *)&counters[16], 8, (void *)(loops_text + 32), (void *)(loops_text + 60) },
 	};
 
-	osProfileInitFlags(profs, ARRAY_SIZE(profs), PROF_UINT32 | PROF_DISJOINT);
-}
-
-static int call_osProfileInitFlags(void)
-{
-	return errno_of(do_osProfileInitFlags, EBUSY, 0);
-}
-
-static void do_osProfileStart(void)
-{
-	osProfileStart(1000);
-}
-
-/* EALREADY: it is running; EBUSY: pcsample() is running. */
-static int call_osProfileStart(void)
-{
-	return errno_of(do_osProfileStart, EALREADY, EBUSY);
-}
-
-/* ESRCH: another call has replaced the profile. */
-static int call_osProfileStop(void)
-{
-	return errno_of(osProfileStop, EALREADY, ESRCH);
-}
-
-static int call_osProfileFlush(void)
-{
-	return errno_of(osProfileFlush, 0, 0);
-}
-
-static int call_osProfileOverflow(void)
-{
-	osProfileOverflow();
-	return 0;
+	return can_fail(RESULT_OF(osProfileInitFlags(profs, ARRAY_SIZE(profs),
+						     PROF_UINT32 | PROF_DISJOINT)), EBUSY, 0);
 }
 
 static void on_error(short code, short nr, ...)
@@ -245,16 +169,6 @@ static int call_profil_session_open(void)
 	return err;
 }
 
-static int call_profil_session_attach(void)
-{
-	return can_fail(profil_session_attach(session_fd, SCOPE, 0, NULL), EBUSY, 0);
-}
-
-static int call_profil_session_attach_pidfd(void)
-{
-	return can_fail(profil_session_attach_pidfd(session_fd, SCOPE, pidfd, NULL), EBUSY, 0);
-}
-
 /* EINVAL: the range exists already. */
 static int call_profil_session_add(void)
 {
@@ -264,22 +178,6 @@ static int call_profil_session_add(void)
 
 	return can_fail(profil_session_add(session_fd, PROFIL_SPACE_SELF, &range, 1), EINVAL,
 			ESRCH);
-}
-
-static int call_profil_session_remove(void)
-{
-	return can_fail(profil_session_remove(session_fd, PROFIL_SPACE_SELF, 0, UINT64_MAX),
-			ESRCH, 0);
-}
-
-static int call_profil_session_enable(void)
-{
-	return can_fail(profil_session_enable(session_fd), EBUSY, 0);
-}
-
-static int call_profil_session_disable(void)
-{
-	return can_fail(profil_session_disable(session_fd, NULL), EINVAL, 0);
 }
 
 static int call_profil_session_stats(void)
@@ -318,10 +216,15 @@ static int call_profil_session_read(void)
 	return can_fail(len, EAGAIN, 0);
 }
 
-static int call_profil_range_counters(void)
-{
-	return profil_range_counters(0, 4096, 4) == 256 ? 0 : EINVAL;
-}
+DEFINE_CALL(profil_session_attach,
+	    can_fail(profil_session_attach(session_fd, SCOPE, 0, NULL), EBUSY, 0))
+DEFINE_CALL(profil_session_attach_pidfd,
+	    can_fail(profil_session_attach_pidfd(session_fd, SCOPE, pidfd, NULL), EBUSY, 0))
+DEFINE_CALL(profil_session_remove,
+	    can_fail(profil_session_remove(session_fd, PROFIL_SPACE_SELF, 0, UINT64_MAX), ESRCH, 0))
+DEFINE_CALL(profil_session_enable, can_fail(profil_session_enable(session_fd), EBUSY, 0))
+DEFINE_CALL(profil_session_disable, can_fail(profil_session_disable(session_fd, NULL), EINVAL, 0))
+DEFINE_CALL(profil_range_counters, profil_range_counters(0, 4096, 4) == 256 ? 0 : EINVAL)
 
 static const struct {
 	const char *name;
