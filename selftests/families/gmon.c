@@ -15,6 +15,7 @@
 #include <sys/gmon_out.h>
 #include <sys/mount.h>
 
+#include "kernel.h"
 #include "loop.h"
 #include "process.h"
 
@@ -43,16 +44,13 @@ static struct run {
 
 #define NO_MEMLOCK	1	/* less than a page: nothing can be locked */
 
-static bool prepare(void)
+static void prepare(void)
 {
-	ssize_t len = readlink("/proc/self/exe", here, sizeof(here) - 1);
-
-	if (len < 0)
-		return false;
-	here[len] = 0;
+	MUST(device_fd() >= 0);
+	MUST(readlink("/proc/self/exe", here, sizeof(here) - 1) > 0);
 	dirname(here);
 	strcpy(dir, "/tmp/gmon-XXXXXX");
-	return mkdtemp(dir) && !chmod(dir, 0777) && !chdir(dir);
+	MUST(mkdtemp(dir) && !chmod(dir, 0777) && !chdir(dir));
 }
 
 static void clean(void)
@@ -106,28 +104,17 @@ static void exec_work(void)
 static int work(struct run how)
 {
 	run = how;
-	run.pid = fork();
-	if (!run.pid)
-		exec_work();
-	return run.pid < 0 ? -1 : status_of(run.pid);
+	run.pid = FORK(exec_work());
+	return status_of(run.pid);
 }
 
-/* Returns the number that the program printed for @key; UINT64_MAX if it printed none. */
+/* Returns the number that the program printed for @key; the largest one if it printed none. */
 static u64 said(const char *key)
 {
-	unsigned long long value;
-	char name[32];
-	FILE *f = fopen("output", "re");
+	char start[32];
 
-	while (f && fscanf(f, "%31s %llu", name, &value) == 2) {
-		if (!strcmp(name, key)) {
-			fclose(f);
-			return value;
-		}
-	}
-	if (f)
-		fclose(f);
-	return UINT64_MAX;
+	snprintf(start, sizeof(start), "%s ", key);
+	return file_number("output", start);
 }
 
 static bool complained(const char *of)
@@ -249,33 +236,36 @@ static bool same_arcs(const struct profile *a, const struct profile *b)
 
 static u64 in_loops(const struct profile *p)
 {
-	u64 sum = 0;
-	int i;
-
-	for (i = 0; i < (int)LOOPS; i++)
-		sum += p->loops[i];
-	return sum;
+	return counters_sum(p->loops, sizeof(*p->loops), LOOPS);
 }
 
-/* Reads gprof's output: the time of the loops, and the time that gprof assumes for a sample. */
-static bool gprof(const char *file, double *seconds, double *sample)
+/* Checks the time of the loops that gprof prints, and the time that it assumes for a sample. */
+static void expect_gprof(struct __test_metadata *_metadata, u64 hits, u64 rate)
 {
+	double percent, cumulative, self, seconds = -1, sample = -1;
 	char command[2 * PATH_MAX], line[256];
-	double percent, cumulative, self;
 	FILE *f;
 
-	*seconds = -1;
-	*sample = -1;
-	snprintf(command, sizeof(command), "gprof -b -p %s/%s %s", here, run.program, file);
+	snprintf(command, sizeof(command), "gprof -b -p %s/%s gmon.out", here, run.program);
 	f = popen(command, "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		sscanf(line, "Each sample counts as %lf seconds.", sample);
+	ASSERT_NE(NULL, f);
+	while (fgets(line, sizeof(line), f)) {
+		sscanf(line, "Each sample counts as %lf seconds.", &sample);
 		line[strcspn(line, "\n")] = 0;
 		if (strstr(line, " loops_text") &&
 		    sscanf(line, "%lf %lf %lf", &percent, &cumulative, &self) == 3)
-			*seconds = self;
+			seconds = self;
 	}
-	return f && !pclose(f);
+	EXPECT_EQ(0, pclose(f));
+	EXPECT_GT(0.000001, fabs(sample - 1.0 / rate));
+	EXPECT_GT(0.0051, fabs(seconds - (double)hits / rate));
+}
+
+/* Runs a program, which must write its profile to gmon.out. */
+static void profile_of(struct run how)
+{
+	MUST(!work(how));
+	MUST(load(&profile, "gmon.out"));
 }
 
 static u64 tick_hz(void)
@@ -297,26 +287,15 @@ FIXTURE_VARIANT(form) {
 	const char *preload;
 };
 
-FIXTURE_VARIANT_ADD(form, pie)
-{
-	.program = "gmon_work",
-	.preload = LIBRARY,
-};
-
-FIXTURE_VARIANT_ADD(form, no_pie)
-{
-	.program = "gmon_work_no_pie",
-	.preload = LIBRARY,
-};
-
+FIXTURE_VARIANT_ADD(form, pie) { .program = "gmon_work", .preload = LIBRARY };
+FIXTURE_VARIANT_ADD(form, no_pie) { .program = "gmon_work_no_pie", .preload = LIBRARY };
 FIXTURE_VARIANT_ADD(form, linked) { .program = "gmon_work_linked" };
 FIXTURE_VARIANT_ADD(form, linked_statically) { .program = "gmon_work_static" };
 FIXTURE_VARIANT_ADD(form, linked_statically_pie) { .program = "gmon_work_static_pie" };
 
 FIXTURE_SETUP(form)
 {
-	ASSERT_LE(0, device_fd());
-	ASSERT_TRUE(prepare());
+	prepare();
 }
 
 FIXTURE_TEARDOWN(form)
@@ -335,9 +314,8 @@ static struct run form_of(const FIXTURE_VARIANT(form) *variant, const char *task
 
 TEST_F(form, the_kernel_counts_the_histogram)
 {
-	ASSERT_EQ(0, work(form_of(variant, "burn")));
+	profile_of(form_of(variant, "burn"));
 	EXPECT_FALSE(complained(NULL));
-	ASSERT_TRUE(load(&profile, "gmon.out"));
 	EXPECT_EQ(said("hit"), profile.hits);
 	EXPECT_LE(20, profile.loops[3]);
 	EXPECT_EQ(profile.loops[3], in_loops(&profile));
@@ -349,31 +327,22 @@ TEST_F(form, the_kernel_counts_the_histogram)
 
 TEST_F(form, gprof_reads_it)
 {
-	double seconds, sample;
-
-	ASSERT_EQ(0, work(form_of(variant, "burn")));
-	ASSERT_TRUE(load(&profile, "gmon.out"));
-	ASSERT_TRUE(gprof("gmon.out", &seconds, &sample));
-	EXPECT_GT(0.000001, fabs(sample - 1.0 / tick_hz()));
-	EXPECT_GT(0.0051, fabs(seconds - (double)profile.loops[3] / tick_hz()));
+	profile_of(form_of(variant, "burn"));
+	expect_gprof(_metadata, profile.loops[3], tick_hz());
 }
 
 TEST_F(form, all_threads_are_in_the_histogram)
 {
-	unsigned int i;
-
-	ASSERT_EQ(0, work(form_of(variant, "threads")));
-	ASSERT_TRUE(load(&profile, "gmon.out"));
+	profile_of(form_of(variant, "threads"));
 	EXPECT_EQ(said("hit"), profile.hits);
-	for (i = 0; i < LOOPS; i++)
+	for (unsigned int i = 0; i < LOOPS; i++)
 		EXPECT_LE(3, profile.loops[i]);
 }
 
 TEST_F(form, moncontrol_stops_and_continues)
 {
-	ASSERT_EQ(0, work(form_of(variant, "control")));
+	profile_of(form_of(variant, "control"));
 	EXPECT_FALSE(complained(NULL));
-	ASSERT_TRUE(load(&profile, "gmon.out"));
 	EXPECT_LE(3, profile.loops[0]);
 	EXPECT_EQ(0, profile.loops[1]);
 	EXPECT_LE(3, profile.loops[2]);
@@ -385,8 +354,7 @@ TEST_F(form, moncontrol_stops_and_continues)
 
 TEST_F(form, monstartup_after_mcleanup_starts_another_profile)
 {
-	ASSERT_EQ(0, work(form_of(variant, "part")));
-	ASSERT_TRUE(load(&profile, "gmon.out"));
+	profile_of(form_of(variant, "part"));
 	EXPECT_EQ(said("hit"), profile.hits);
 	EXPECT_EQ(said("low"), profile.low);
 	EXPECT_EQ(said("low") + 2 * LOOP_SIZE, profile.high);
@@ -404,8 +372,7 @@ TEST_F(form, when_the_c_library_writes_no_file_neither_does_libprofil)
 	EXPECT_FALSE(complained("libprofil"));
 	EXPECT_EQ(-1, access("gmon.out", F_OK));
 
-	ASSERT_EQ(0, work(form_of(variant, "calls")));
-	ASSERT_TRUE(load(&profile, "gmon.out"));
+	profile_of(form_of(variant, "calls"));
 	ASSERT_EQ(0, rename("gmon.out", "kept"));
 	ASSERT_EQ(0, utimensat(AT_FDCWD, "kept", (struct timespec[2]) {}, 0));
 	ASSERT_EQ(0, work(form_of(variant, "overflow")));
@@ -417,9 +384,8 @@ TEST_F(form, when_the_c_library_writes_no_file_neither_does_libprofil)
 
 TEST_F(form, mcleanup_has_an_effect_only_once)
 {
-	ASSERT_EQ(0, work(form_of(variant, "finish")));
+	profile_of(form_of(variant, "finish"));
 	EXPECT_FALSE(complained(NULL));
-	ASSERT_TRUE(load(&profile, "gmon.out"));
 	EXPECT_EQ(0, profile.calls);
 }
 
@@ -432,8 +398,7 @@ FIXTURE(gmon) {
 
 FIXTURE_SETUP(gmon)
 {
-	ASSERT_LE(0, device_fd());
-	ASSERT_TRUE(prepare());
+	prepare();
 }
 
 FIXTURE_TEARDOWN(gmon)
@@ -441,26 +406,22 @@ FIXTURE_TEARDOWN(gmon)
 	clean();
 }
 
-#define PIE(...)	((struct run) { .program = "gmon_work", __VA_ARGS__ })
-#define PRELOADED(...)	PIE(.preload = LIBRARY, __VA_ARGS__)
+#define PRELOADED(...)	((struct run) { .program = "gmon_work", .preload = LIBRARY, __VA_ARGS__ })
 
 TEST_F(gmon, arcs_are_as_the_c_library_writes_them)
 {
-	struct run how = PIE(.task = "calls");
-	unsigned int i;
+	const char *const programs[] = { "gmon_work", "gmon_work_no_pie" };
 
-	for (i = 0; i < 2; i++) {
-		if (i)
-			how.program = "gmon_work_no_pie";
-		how.preload = NULL;
+	for (unsigned int i = 0; i < ARRAY_SIZE(programs); i++) {
+		struct run how = { .program = programs[i], .task = "calls" };
+
 		ASSERT_EQ(0, work(how));
 		ASSERT_TRUE(load(&other, "gmon.out"));
 		ASSERT_EQ(sysconf(_SC_CLK_TCK), other.rate);
 		ASSERT_EQ(1234, other.calls);
 
 		how.preload = LIBRARY;
-		ASSERT_EQ(0, work(how));
-		ASSERT_TRUE(load(&profile, "gmon.out"));
+		profile_of(how);
 		EXPECT_EQ(tick_hz(), profile.rate);
 		EXPECT_TRUE(same_arcs(&profile, &other));
 		EXPECT_EQ(other.low, profile.low);
@@ -501,14 +462,12 @@ TEST_F(gmon, the_file_is_where_the_c_library_puts_it)
 	EXPECT_EQ(-1, access("gmon.out", F_OK));
 
 	/* If it cannot write there, the C library uses another name, and so does the library. */
-	ASSERT_EQ(0, work(PRELOADED(.task = "burn", .prefix = "no/such/directory")));
-	ASSERT_TRUE(load(&profile, "gmon.out"));
+	profile_of(PRELOADED(.task = "burn", .prefix = "no/such/directory"));
 	EXPECT_EQ(said("hit"), profile.hits);
 	memset(prefix, 'x', sizeof(prefix) - 1);
 	prefix[sizeof(prefix) - 1] = 0;
 	ASSERT_EQ(0, unlink("gmon.out"));
-	ASSERT_EQ(0, work(PRELOADED(.task = "burn", .prefix = prefix)));
-	ASSERT_TRUE(load(&profile, "gmon.out"));
+	profile_of(PRELOADED(.task = "burn", .prefix = prefix));
 	EXPECT_EQ(said("hit"), profile.hits);
 
 	/* The C library does not follow symbolic links, and libprofil does not, either. */
@@ -525,13 +484,10 @@ TEST_F(gmon, the_file_is_where_the_c_library_puts_it)
 /* An existing file is replaced, even if it is longer, or has just been written. */
 TEST_F(gmon, an_existing_file_is_replaced)
 {
-	unsigned int i;
-
-	ASSERT_EQ(0, work(PRELOADED(.task = "burn")));
+	profile_of(PRELOADED(.task = "burn"));
 	ASSERT_EQ(0, truncate("gmon.out", 3 << 20));
-	for (i = 0; i < 5; i++) {
-		ASSERT_EQ(0, work(PRELOADED(.task = "calls")));
-		ASSERT_TRUE(load(&profile, "gmon.out"));
+	for (unsigned int i = 0; i < 5; i++) {
+		profile_of(PRELOADED(.task = "calls"));
 		EXPECT_EQ(tick_hz(), profile.rate);
 		EXPECT_EQ(1234, profile.calls);
 	}
@@ -547,16 +503,14 @@ TEST_F(gmon, the_rate_is_PROFIL_GMON_RATE)
 		{ "", 0 }, { "0", 0 }, { "-1", 0 }, { "1000x", 0 }, { "fast", 0 },
 		{ "500000000", 0 }, { "2000000000", 0 }, { "18446744073709551617", 0 },
 	};
-	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(rates); i++) {
+	for (unsigned int i = 0; i < ARRAY_SIZE(rates); i++) {
 		ASSERT_EQ(0, work(PRELOADED(.task = "calls", .rate = rates[i].text)));
 		EXPECT_EQ(!rates[i].rate, complained("libprofil: gmon: PROFIL_GMON_RATE"));
 		ASSERT_TRUE(load(&profile, "gmon.out"));
 		EXPECT_EQ(rates[i].rate ?: tick_hz(), profile.rate);
 	}
-	ASSERT_EQ(0, work(PRELOADED(.task = "burn", .rate = "1000")));
-	ASSERT_TRUE(load(&profile, "gmon.out"));
+	profile_of(PRELOADED(.task = "burn", .rate = "1000"));
 	EXPECT_EQ(said("hit"), profile.hits);
 	EXPECT_LE(20, profile.loops[3]);
 }
@@ -564,28 +518,20 @@ TEST_F(gmon, the_rate_is_PROFIL_GMON_RATE)
 /* Needs more than 65,535 samples of one place, which takes a minute if the machine is busy. */
 TEST_F_TIMEOUT(gmon, counts_above_65535_survive, 240)
 {
-	double seconds, sample;
-
-	ASSERT_EQ(0, work(PRELOADED(.task = "full", .rate = "20000")));
+	profile_of(PRELOADED(.task = "full", .rate = "20000"));
 	EXPECT_FALSE(complained(NULL));
-	ASSERT_TRUE(load(&profile, "gmon.out"));
 	EXPECT_EQ(said("hit"), profile.hits);
 	EXPECT_LT(65535, profile.loops[3]);
 	EXPECT_LE(3, profile.records);
 	EXPECT_EQ(20000, profile.rate);
-	ASSERT_TRUE(gprof("gmon.out", &seconds, &sample));
-	EXPECT_GT(0.000001, fabs(sample - 1.0 / 20000));
-	EXPECT_GT(0.0051, fabs(seconds - profile.loops[3] / 20000.0));
+	expect_gprof(_metadata, profile.loops[3], 20000);
 }
 
 /* The library uses fewer counters, each for more text. */
 TEST_F(gmon, with_a_low_RLIMIT_MEMLOCK_bins_are_larger)
 {
-	double seconds, sample;
-
-	ASSERT_EQ(0, work(PRELOADED(.task = "burn", .memlock = PAGE)));
+	profile_of(PRELOADED(.task = "burn", .memlock = PAGE));
 	EXPECT_FALSE(complained(NULL));
-	ASSERT_TRUE(load(&profile, "gmon.out"));
 	EXPECT_EQ(said("hit"), profile.hits);
 	/* A counter has 4 bytes, like the smallest bin. */
 	if (profile.high - profile.low <= PAGE)
@@ -594,8 +540,7 @@ TEST_F(gmon, with_a_low_RLIMIT_MEMLOCK_bins_are_larger)
 	EXPECT_GE(PAGE / 4 * profile.bin, profile.high - profile.low);
 	EXPECT_LE(20, in_loops(&profile));
 	EXPECT_EQ(1000, profile.calls);
-	ASSERT_TRUE(gprof("gmon.out", &seconds, &sample));
-	EXPECT_GT(0.0051, fabs(seconds - (double)in_loops(&profile) / tick_hz()));
+	expect_gprof(_metadata, in_loops(&profile), tick_hz());
 }
 
 #define NOT_COUNTED	"libprofil: gmon: not counted by the kernel: "

@@ -137,6 +137,17 @@ static bool profile_loop(FIXTURE_DATA(n64) *self, u32 nr, unsigned int i)
 	return burnt;
 }
 
+/* After osProfileInit(): the profiler runs with this period, while loop 0 does, and counts it. */
+static void expect_run(struct __test_metadata *_metadata, u32 period)
+{
+	const u16 before = HISTO(0)[WORD_OF(0)];
+
+	EXPECT_FINE(osProfileStart(period));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_FINE(osProfileStop());
+	EXPECT_LE(before + SOME, HISTO(0)[WORD_OF(0)]);
+}
+
 TEST_F_CALL(n64, an_old_program_runs, EXPECT_EQ(0, run_beside("old-n64-game", NULL)))
 
 /*
@@ -308,21 +319,17 @@ TEST_F(n64, microseconds_are_the_period)
 	}
 }
 
-static void expect_period(struct __test_metadata *_metadata, OSProf *prof, u32 period)
+TEST_F(n64, a_period_of_10_ms_is_accepted)
 {
-	osProfileInit(prof, 1);
-	EXPECT_FINE(osProfileStart(period));
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	EXPECT_FINE(osProfileStop());
-	EXPECT_LT(0, HISTO(0)[WORD_OF(0)]);
+	osProfileInit(self->prof, 1);
+	expect_run(_metadata, 10000);
 }
-
-TEST_F_CALL(n64, a_period_of_10_ms_is_accepted, expect_period(_metadata, self->prof, 10000))
 
 TEST_F(n64, the_shortest_period_is_PROF_MIN_INTERVAL)
 {
 	EXPECT_EQ(50, PROF_MIN_INTERVAL);
-	expect_period(_metadata, self->prof, PROF_MIN_INTERVAL);
+	osProfileInit(self->prof, 1);
+	expect_run(_metadata, PROF_MIN_INTERVAL);
 }
 
 /* This includes counters that are not the first, and the second segment. */
@@ -338,16 +345,9 @@ TEST_F(n64, each_interrupt_raises_the_counter_of_the_pc)
 
 TEST_F(n64, profiling_can_be_started_again)
 {
-	u64 counted = 0;
-
 	osProfileInit(self->prof, 1);
-	for (unsigned int i = 0; i < 4; i++) {
-		EXPECT_FINE(osProfileStart(PERIOD));
-		EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-		EXPECT_FINE(osProfileStop());
-		EXPECT_LE(counted + SOME, sum(0));
-		counted = sum(0);
-	}
+	for (unsigned int i = 0; i < 4; i++)
+		expect_run(_metadata, PERIOD);
 }
 
 /*
@@ -430,10 +430,7 @@ TEST_F(n64, the_number_of_segments_is_at_most_half_of_max_ranges)
 	EXPECT_FAULT(ERR_OSPROFILEINIT_CNT, EINVAL, 1, osProfileInit(profs, most + 1));
 	EXPECT_EQ(most + 1, said.number);
 	EXPECT_FINE(osProfileInit(profs, most));
-	EXPECT_FINE(osProfileStart(PERIOD));
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	EXPECT_FINE(osProfileStop());
-	EXPECT_LE(SOME, HISTO(0)[WORD_OF(0)]);
+	expect_run(_metadata, PERIOD);
 }
 
 TEST_F(n64, an_array_that_cannot_be_read_is_EFAULT)
@@ -687,16 +684,13 @@ TEST_F(n64, threads_and_forks_may_call_it)
 		ASSERT_EQ(0, pthread_join(threads[i], NULL));
 	osSetErrorHandler(on_error);
 	osProfileStop();
-	EXPECT_FINE(osProfileStart(PERIOD));
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	EXPECT_FINE(osProfileStop());
-	EXPECT_LE(SOME, HISTO(0)[WORD_OF(0)]);
+	expect_run(_metadata, PERIOD);
 }
 
 /*
  * profil gperf
  *
- * A game is a child that reads one-letter commands from a pipe, and answers each with its score.
+ * A game is a child that reads one-letter commands from a socket, and answers each with its score.
  * While it waits for a command it gets no ticks.
  */
 
@@ -1082,6 +1076,7 @@ TEST_F(host, CAP_PERFMON_is_not_enough_to_read_memory)
 }
 
 #define PTRACE_SCOPE	"/proc/sys/kernel/yama/ptrace_scope"
+#define YAMA_FORBIDS	"Operation not permitted (ptrace rights are needed: see kernel.yama"
 
 TEST_F(host, security_modules_can_forbid_gperf)
 {
@@ -1101,11 +1096,7 @@ TEST_F(host, security_modules_can_forbid_gperf)
 			game = game_start();
 			game_do(&game, "i");
 			heard = ask_gperf(game.pid);
-			if (forbid)
-				MUST(refused(heard, "Operation not permitted (ptrace rights are needed: "
-					     "see kernel.yama"));
-			else
-				MUST(!heard.status);
+			MUST(forbid ? refused(heard, YAMA_FORBIDS) : !heard.status);
 			MUST(!game_end(&game));
 		});
 	}
@@ -1152,7 +1143,7 @@ static int describe(pid_t pid)
 }
 
 /*
- * Returns what gperf prints if the game gets the command @what while gperf is stopped there, so that
+ * Returns what gperf prints if the game gets the command @what while gperf is stopped there, until
  * describe() returns @err.
  */
 static struct heard ask_while(const struct game *game, char what, int err)

@@ -37,8 +37,8 @@ static unsigned short *volatile null __attribute__((unused));
 #define EXPECT_IS_ON()	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE))
 
 /*
- * Returns the descriptor that the library keeps while profiling is on, or -1. Of the device's others
- * only device_fd() is open.
+ * Returns the descriptor that the library keeps while profiling is on, or -1. Of the device's
+ * others only device_fd() is open.
  */
 static inline int kept_descriptor(void)
 {
