@@ -302,6 +302,39 @@ static inline int descriptor_snapshot(int fd, u32 flags, const struct profil_cop
 	return descriptor_ioctl(fd, PROFIL_IOC_SNAPSHOT, &snapshot);
 }
 
+/*
+ * The same calls for a setup that cannot fail: if one fails, the process exits. Each returns the
+ * descriptor, so that a session that is on is made in one statement.
+ */
+
+/* Opens a session with these members of struct profil_open; of all modes, if no modes are given. */
+#define must_open(...)	must_open_as((struct profil_open){ __VA_ARGS__ })
+
+static inline int must_open_as(struct profil_open open)
+{
+	int fd;
+
+	if (!open.modes)
+		open.modes = MODES_ALL;
+	fd = descriptor_open_as(open);
+	MUST(fd >= 0);
+	return fd;
+}
+
+static inline int must_enable(int fd)
+{
+	MUST(!descriptor_enable(fd));
+	return fd;
+}
+
+/* Attaches the caller, adds @nr ranges to its address space, and enables the session. */
+static inline int must_sample(int fd, u32 scope, const struct profil_range *ranges, u32 nr)
+{
+	MUST(!descriptor_attach(fd, scope, 0, NULL));
+	MUST(!nr || !descriptor_add(fd, PROFIL_SPACE_SELF, ranges, nr));
+	return must_enable(fd);
+}
+
 /**
  * counter() - Read counter @i of a histogram
  * @buffer: the histogram

@@ -26,7 +26,7 @@ static inline struct fuse_attr fuse_attr_of(u64 ino)
 	return (struct fuse_attr) {
 		.ino = ino,
 		.size = ino == FUSE_FILE_INO ? FUSE_BYTES : 0,
-		.mode = ino == FUSE_FILE_INO ? S_IFREG | 0666 : S_IFDIR | 0777,
+		.mode = ino == FUSE_FILE_INO ? S_IFREG | 0777 : S_IFDIR | 0777,
 		.nlink = 1,
 		.blksize = 4096,
 	};

@@ -47,7 +47,8 @@ static inline void held_serve(struct held_control *control, int fd)
 		.major = FUSE_KERNEL_VERSION,
 		.max_readahead = 4096,
 		.max_write = FUSE_MAX_WRITE,
-		.flags = FUSE_ASYNC_READ,	/* without it, a reader cannot be killed */
+		/* Without the first flag, a reader cannot be killed. */
+		.flags = FUSE_ASYNC_READ | FUSE_ASYNC_DIO,
 	};
 	struct actor a = { .random = 1 };
 

@@ -109,22 +109,31 @@ static inline void kill_children(void)
 })
 
 /**
- * spawn() - Run a function in a child that does not outlive its parent
- * @child: the function; the child's exit status is its value
+ * SPAWN() - Evaluate an expression in a child that does not outlive its parent
+ * @status: the expression; its value is the child's exit status
  *
  * Return: the child's process id. If there can be no child, the caller exits.
  */
+#define SPAWN(status) ({								\
+	pid_t spawned_ = FORK(prctl(PR_SET_PDEATHSIG, SIGKILL); _exit(status));		\
+											\
+	child_note(spawned_);								\
+	spawned_;									\
+})
+
 static inline pid_t spawn(int (*child)(void))
 {
-	pid_t pid = fork();
+	return SPAWN(child());
+}
 
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		_exit(child());
-	}
-	MUST(pid > 0);
-	child_note(pid);
-	return pid;
+/* Makes @path a copy of this program. */
+static inline void copy_program(const char *path, unsigned int mode)
+{
+	char command[512];
+
+	snprintf(command, sizeof(command), "rm -f %s && cp /proc/%d/exe %s && chmod %o %s", path,
+		 getpid(), path, mode, path);
+	MUST(!system(command));
 }
 
 /* Evaluates @status in a child. Returns the exit status: @status, or 128 + a signal. */

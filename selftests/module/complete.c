@@ -435,10 +435,7 @@ TEST_F(complete, tables_are_freed_while_a_task_completes_its_records)
 	HOLD_LOCK();
 	child = spawn_busy(true);
 	before = usage().areas;
-	fd = descriptor_open_as((struct profil_open){
-		.modes = MODES_ALL, .period = PERIOD, .nr_records = FEW, .stack_depth = DEPTH,
-	});
-	ASSERT_LE(0, fd);
+	fd = must_open(.period = PERIOD, .nr_records = FEW, .stack_depth = DEPTH);
 	EXPECT_EQ(before + 1, usage().areas);
 	err = unwind_give(fd, loops_text, rule);
 	SKIP_IF(err == -EOPNOTSUPP, "there are no unwind tables here");
@@ -531,11 +528,8 @@ TEST_F(changing, mappings_are_known_in_all_threads)
 	pthread_t threads[6];
 	struct profil_stats s;
 
-	fd = descriptor_open_as((struct profil_open){
-		.modes = MODES_ALL, .period = variant->period, .nr_records = ENOUGH,
-		.stack_depth = variant->stack_depth,
-	});
-	ASSERT_LE(0, fd);
+	fd = must_open(.period = variant->period, .nr_records = ENOUGH,
+		       .stack_depth = variant->stack_depth);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	for (unsigned long j = 0; j < ARRAY_SIZE(threads); j++)
 		ASSERT_EQ(0, pthread_create(&threads[j], NULL, j % 2 ? compute : map_and_unmap,

@@ -174,8 +174,7 @@ static int use_the_room_twice(void)
 	while (delay_hits() < 1)
 		sched_yield();
 	MUST(!session_stop(PROCESS, NULL));
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 64);
-	MUST(fd >= 0);
+	fd = must_open(.nr_records = 64);
 	MUST(!pthread_join(thread, NULL));
 	MUST(replaced == -EPERM);
 	MUST(pinned_bytes() <= LIMIT * PAGE);
@@ -300,10 +299,7 @@ TEST_F(delayed, failed_exec_does_not_give_the_old_pc_to_a_session_of_the_new_add
 	ASSERT_NE(NULL, mkdtemp(directory));
 	ASSERT_LT(0, asprintf(&bad_program, "%s/%s", directory, NAME));
 	ASSERT_EQ(0, write_bad_program(bad_program));
-	fd = descriptor_open_as((struct profil_open){
-		.modes = MODES_ALL, .nr_records = 1024, .stack_depth = 8 });
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, descriptor_enable(fd));
+	fd = must_enable(must_open(.nr_records = 1024, .stack_depth = 8));
 	child = spawn(exec_bad_program);
 	while (delay_hits() < 1)
 		;

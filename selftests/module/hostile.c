@@ -383,11 +383,7 @@ static u32 attach_until_busy(struct __test_metadata *_metadata, u32 scope, pid_t
 	int err = 0;
 
 	while (n <= SLOTS && !err) {
-		fds[n] = descriptor_open_as((struct profil_open){
-			.modes = MODES_ALL,
-			.period = period,
-		});
-		ASSERT_LE(0, fds[n]);
+		fds[n] = must_open(.period = period);
 		err = descriptor_attach(fds[n], scope, target, NULL);
 		if (!err)
 			n++;
@@ -557,8 +553,7 @@ TEST_F(hostile, snapshots_of_a_session_without_targets_interrupt_no_CPU)
 	long long n;
 
 	NEED_ROOT("kprobe events");
-	ASSERT_OPEN(fd, 0);
-	ASSERT_EQ(0, descriptor_enable(fd));
+	fd = must_enable(must_open());
 	n = expedited_by(fd, SNAPSHOTS);
 	ASSERT_LE(0, n);
 	EXPECT_GE(OF_OTHERS, n);
@@ -717,12 +712,7 @@ static void expect_no_interrupts(struct __test_metadata *_metadata, u32 scope)
 	other = spawn(be_sampled_on_cpu_1);
 	ASSERT_TRUE(await(shared->step == 1));
 	be_on(0);
-	fd = descriptor_open_as((struct profil_open){
-		.modes = MODES_ALL, .period = query.min_period,
-	});
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, descriptor_attach(fd, PROCESS, 0, NULL));
-	ASSERT_EQ(0, descriptor_enable(fd));
+	fd = must_sample(must_open(.period = query.min_period), PROCESS, NULL, 0);
 	/* The other process has interrupted its own CPU. */
 	EXPECT_LE(1, traced_interrupts());
 	EXPECT_EQ(0, interrupts_by(attach_in_vain));

@@ -175,8 +175,7 @@ TEST_F_CHILD(limits, a_process_has_at_most_1024_sessions)
 	MUST(open_sessions(MAX_OPEN + 1, 0, &err) == MAX_OPEN);
 	MUST(err == -EMFILE);
 	close(fds[0]);
-	fds[0] = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	MUST(fds[0] >= 0);
+	fds[0] = must_open();
 	MUST(descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0) == -EMFILE);
 	/* The limit is per process. */
 	return status_in_child(open_one());
@@ -431,8 +430,7 @@ static void must_charge_argument(void *(*call)(void *unused), size_t bytes)
 static int charge_arguments(void)
 {
 	charged_nr = MAX_COPIES;
-	charged_fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	MUST(charged_fd >= 0);
+	charged_fd = must_open();
 	must_charge_argument(snapshot_thread, MAX_COPIES * sizeof(struct profil_copy));
 	return 0;
 }

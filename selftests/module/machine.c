@@ -256,13 +256,8 @@ TEST_F(machine, counts_the_same_ticks_as_another_session)
 	int other;
 
 	NEED_ROOT("for CAP_PERFMON");
-	other = descriptor_open_as((struct profil_open){
-		.modes = PROFIL_MODE_USER, .period = variant->period,
-	});
-	ASSERT_LE(0, other);
-	ASSERT_EQ(0, descriptor_attach(other, PROFIL_SCOPE_PROCESS, 0, NULL));
-	ASSERT_EQ(0, descriptor_add(other, PROFIL_SPACE_SELF, &range, 1));
-	ASSERT_EQ(0, descriptor_enable(other));
+	other = must_sample(must_open(.modes = PROFIL_MODE_USER, .period = variant->period),
+			    PROFIL_SCOPE_PROCESS, &range, 1);
 	ASSERT_EQ(0, open_machine(MODES_ALL, ENOUGH, variant->period));
 	EXPECT_TRUE(loop_until(3, *(volatile u32 *)&page[3] >= 50));
 	ASSERT_DISABLE(other, &s);
@@ -338,11 +333,7 @@ TEST_F(machine, can_be_attached_to_an_enabled_session)
 	u64 space;
 
 	NEED_ROOT("for CAP_PERFMON");
-	fd = descriptor_open_as((struct profil_open){
-		.modes = MODES_ALL, .nr_records = ENOUGH, .period = variant->period,
-	});
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, descriptor_enable(fd));
+	fd = must_enable(must_open(.nr_records = ENOUGH, .period = variant->period));
 	ASSERT_EQ(0, descriptor_attach(fd, MACHINE, 0, NULL));
 	EXPECT_TRUE(loop_until(6, ({ read_all(); ticks_of(getpid(), 6, &space) >= 10; })));
 }
@@ -444,7 +435,7 @@ TEST_F(machine, is_the_only_target)
 	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
 	EXPECT_EQ(-ESRCH, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
 	close(fd);
-	ASSERT_OPEN(fd, 0);
+	fd = must_open();
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	EXPECT_EQ(-EBUSY, descriptor_attach(fd, MACHINE, 0, NULL));
 }

@@ -260,8 +260,7 @@ TEST_F(nohz, attached_process_gets_ticks_and_the_cpu_stops_ticking_afterwards)
 			spend(TICKS, self->tick_ns);
 			n = timer_interrupts(self->cpu) - n;
 		} while (n >= TICKS / 4 && ++i < TRIES);
-		fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-		ASSERT_LE(0, fd);
+		fd = must_open();
 		begin = cpu_ns(CLOCK_MONOTONIC);
 		ASSERT_EQ(0, descriptor_enable(fd));
 		ASSERT_EQ(0, descriptor_attach(fd, SCOPE, child, NULL));

@@ -294,7 +294,7 @@ TEST_F(pcs, are_refused_with_parameters_that_do_not_apply)
 	r[1].start = 0x10000;
 	EXPECT_EQ(-EINVAL, session_start(SCOPE, 0, r, 2));
 
-	ASSERT_OPEN(fd, 0);
+	fd = must_open();
 	ASSERT_EQ(0, descriptor_attach(fd, SCOPE, 0, NULL));
 	EXPECT_EQ(-EINVAL, descriptor_add(fd, PROFIL_SPACE_SELF, &good, 1));
 	close(fd);

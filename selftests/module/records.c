@@ -1069,8 +1069,7 @@ static int leave_a_record_of_an_io_uring(void)
 	struct mapping m;
 	void *text;
 
-	left = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
-	MUST(left >= 0);
+	left = must_open(.nr_records = ENOUGH);
 	MUST(!descriptor_attach(left, PROFIL_SCOPE_PROCESS, 0, NULL));
 	MUST(!syscall(SYS_io_uring_register, ring, IORING_REGISTER_FILES, &left, 1));
 	text = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
@@ -1276,11 +1275,7 @@ TEST_F_TIMEOUT(records, are_read_one_by_one_while_new_ones_arrive, 150)
 	pid_t child;
 	ssize_t n;
 
-	fd = descriptor_open_as((struct profil_open){
-		.modes = MODES_ALL, .nr_records = ENOUGH, .period = 50000,
-	});
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, descriptor_enable(fd));
+	fd = must_enable(must_open(.nr_records = ENOUGH, .period = 50000));
 	fcntl(fd, F_SETFL, O_NONBLOCK);
 	child = spawn(tick_for_ever);
 	while (found < 1500) {
@@ -1522,8 +1517,7 @@ TEST_F(records, end_after_the_last_target_has_been_reaped)
 	siginfo_t info;
 	pid_t child;
 
-	ASSERT_OPEN(fd, ENOUGH);
-	ASSERT_EQ(0, descriptor_enable(fd));
+	fd = must_enable(must_open(.nr_records = ENOUGH));
 	child = spawn(join_and_tick);
 	ASSERT_EQ(0, waitid(P_PID, child, &info, WEXITED | WNOWAIT));
 	EXPECT_EQ(POLLIN, polled(0));
@@ -1550,8 +1544,7 @@ TEST_F(records, are_all_returned_before_the_end_of_file)
 {
 	struct profil_stats s;
 
-	ASSERT_OPEN(fd, ENOUGH);
-	ASSERT_EQ(0, descriptor_enable(fd));
+	fd = must_enable(must_open(.nr_records = ENOUGH));
 	EXPECT_EQ(0, status_of(spawn(join_and_tick)));
 	EXPECT_TRUE(await(!stats_now().targets));
 	EXPECT_EQ(POLLIN, polled(0) & POLLIN);
@@ -1706,9 +1699,8 @@ TEST_F(records, describe_a_process_that_has_execed_and_exited_since)
 
 	ASSERT_EQ(0, program_create());
 	ASSERT_TRUE(mapping_of(loop_at(4), &m));
-	fd = descriptor_open(PROFIL_MODE_USER, PROFIL_FORK_OFF, PROFIL_EXEC_FOLLOW, ENOUGH);
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, descriptor_enable(fd));
+	fd = must_enable(must_open(.modes = PROFIL_MODE_USER, .exec = PROFIL_EXEC_FOLLOW,
+				   .nr_records = ENOUGH));
 	child = spawn(tick_and_exec);
 	EXPECT_EQ(0, status_of(child));
 	expect_end(_metadata);
@@ -1860,14 +1852,8 @@ TEST_F_TIMEOUT(records, are_dropped_in_exec_and_exit_if_there_is_no_room, 150)
 {
 	struct profil_stats s;
 
-	fd = descriptor_open_as((struct profil_open){
-		.modes = MODES_ALL,
-		.exec = PROFIL_EXEC_FOLLOW,
-		.nr_records = 1,
-		.period = CLOCK_NS,
-	});
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, descriptor_enable(fd));
+	fd = must_enable(must_open(.exec = PROFIL_EXEC_FOLLOW, .nr_records = 1,
+				   .period = CLOCK_NS));
 	EXPECT_EQ(0, status_of(spawn(join_and_exec_often)));
 	EXPECT_TRUE(await(!stats_now().targets));
 	ASSERT_DISABLE(fd, &s);
@@ -1880,13 +1866,7 @@ TEST_F_TIMEOUT(records, are_not_left_in_exec_and_exit_by_a_session_without_recor
 {
 	struct profil_stats s;
 
-	fd = descriptor_open_as((struct profil_open){
-		.modes = MODES_ALL,
-		.exec = PROFIL_EXEC_FOLLOW,
-		.period = CLOCK_NS,
-	});
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, descriptor_enable(fd));
+	fd = must_enable(must_open(.exec = PROFIL_EXEC_FOLLOW, .period = CLOCK_NS));
 	EXPECT_EQ(0, status_of(spawn(join_and_exec_often)));
 	EXPECT_TRUE(await(!stats_now().targets));
 	EXPECT_EQ(0, status_of(spawn(join_grow_and_exit)));
@@ -1916,9 +1896,7 @@ TEST_F(records, name_the_address_space_to_which_ranges_can_be_added)
 	unsigned int i;
 	pid_t child;
 
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_FOLLOW, ENOUGH);
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, descriptor_enable(fd));
+	fd = must_enable(must_open(.exec = PROFIL_EXEC_FOLLOW, .nr_records = ENOUGH));
 	child = spawn(tick_and_exec_for_ever);
 	ASSERT_TRUE(step_is(2));
 	old_space = shared->space;
@@ -1959,8 +1937,7 @@ TEST_F(records, of_forked_children_have_the_ids_of_the_children)
 	unsigned int i;
 	pid_t child;
 
-	fd = descriptor_open(PROFIL_MODE_USER, PROFIL_FORK_SHARE, PROFIL_EXEC_OFF, ENOUGH);
-	ASSERT_LE(0, fd);
+	fd = must_open(.modes = PROFIL_MODE_USER, .fork = PROFIL_FORK_SHARE, .nr_records = ENOUGH);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
 	ASSERT_EQ(0, descriptor_enable(fd));
 	child = spawn(tick_in_child);
@@ -2014,8 +1991,7 @@ TEST_F(records, have_the_time_of_the_readers_time_namespace)
 
 	SKIP_IF(unshare(CLONE_NEWUSER | CLONE_NEWTIME), "no time namespace: %s", strerror(errno));
 	ASSERT_EQ(0, file_write("/proc/self/timens_offsets", "monotonic 1000000 0"));
-	ASSERT_OPEN(fd, ENOUGH);
-	ASSERT_EQ(0, descriptor_enable(fd));
+	fd = must_enable(must_open(.nr_records = ENOUGH));
 	/* The child's monotonic clock is ahead of this process's clock. */
 	EXPECT_EQ(0, status_of(spawn(tick_and_read_some)));
 	expect_end(_metadata);
@@ -2032,8 +2008,7 @@ TEST_F(records, have_the_ids_of_the_creators_pid_namespace)
 	pid_t child;
 
 	SKIP_IF(geteuid(), "only root can make a pid namespace");
-	ASSERT_OPEN(fd, ENOUGH);
-	ASSERT_EQ(0, descriptor_enable(fd));
+	fd = must_enable(must_open(.nr_records = ENOUGH));
 	/* The child is process 1 of the new namespace. */
 	ASSERT_EQ(0, unshare(CLONE_NEWPID));
 	child = spawn(join_and_tick);

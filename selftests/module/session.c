@@ -13,12 +13,11 @@
 TEST_F(session, starts_disabled_without_targets_or_ranges)
 {
 	struct profil_range range = range_of_loops(page, 4);
-	struct profil_stats s, none;
+	struct profil_stats s, none = { .size = sizeof(none) };
 
 	ASSERT_OPEN(fd, 0);
-	none = (struct profil_stats) { .size = sizeof(none) };
 	loop_spend(0, 10, tick_ns());
-	ASSERT_EQ(0, descriptor_stats(fd, &s));
+	s = stats_now();
 	EXPECT_EQ(0, memcmp(&none, &s, sizeof(s)));
 	EXPECT_EQ(self->locked, pinned_bytes());
 
@@ -46,7 +45,7 @@ TEST_F(session, ends_when_its_descriptor_is_closed)
 {
 	u32 counted;
 
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
+	open_session(page);
 	EXPECT_TRUE(module_is_built_in() || module_users() > self->users);
 	EXPECT_EQ(self->locked + PAGE, pinned_bytes());
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
@@ -61,18 +60,14 @@ TEST_F(session, ends_when_its_descriptor_is_closed)
 
 TEST_F(session, continues_while_a_copy_of_its_descriptor_is_open)
 {
-	struct profil_stats s;
-	int copy;
+	int original;
 
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
-	copy = dup(fd);
-	ASSERT_LE(0, copy);
-	close(fd);
-	fd = copy;
+	open_session(page);
+	original = fd;
+	fd = dup(original);
+	close(original);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 10));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_LE(10U, s.ticks);
-	EXPECT_EXACT(s, page);
+	EXPECT_LE(10U, DISABLE_EXACT(page).ticks);
 	EXPECT_EQ(self->locked + PAGE, pinned_bytes());
 }
 
@@ -87,7 +82,7 @@ TEST_F(session, continues_while_a_child_has_its_descriptor)
 	u32 counted;
 	pid_t child;
 
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
+	open_session(page);
 	child = spawn(hold);
 	ASSERT_TRUE(step_is(1));
 	close_session();
@@ -107,8 +102,6 @@ static int ends[2];
 static int receive_and_hold(void)
 {
 	fd = receive_fd(ends[1]);
-	if (fd < 0)
-		return 1;
 	shared->stats = stats_now();
 	return hold();
 }
@@ -120,7 +113,7 @@ TEST_F(session, can_be_sent_to_another_process)
 
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
 	child = spawn(receive_and_hold);
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
+	open_session(page);
 	ASSERT_EQ(0, send_fd(ends[0], fd));
 	ASSERT_TRUE(step_is(1));
 	EXPECT_EQ((u32)PROFIL_STATE_ON, shared->stats.state);
@@ -136,14 +129,13 @@ TEST_F(session, counts_only_while_it_is_enabled)
 {
 	struct profil_stats s, then;
 
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
+	open_session(page);
 	EXPECT_EQ(-EBUSY, descriptor_enable(fd));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
 	EXPECT_EQ(-EBUSY, descriptor_enable(fd));
-	ASSERT_EQ(0, descriptor_disable(fd, &then));
+	then = DISABLE_EXACT(page);
 	EXPECT_EQ((u32)PROFIL_STATE_OFF, then.state);
 	EXPECT_LE(5U, then.ticks);
-	EXPECT_EXACT(then, page);
 
 	EXPECT_EQ(-EINVAL, descriptor_disable(fd, &s));
 	EXPECT_EQ(-EINVAL, descriptor_disable(fd, NULL));
@@ -159,41 +151,27 @@ TEST_F(session, counts_only_while_it_is_enabled)
 	/* The statistics continue. */
 	ASSERT_EQ(0, descriptor_enable(fd));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	s = DISABLE_EXACT(page);
 	EXPECT_LE(then.ticks + 5, s.ticks);
-	EXPECT_EXACT(s, page);
 }
 
 TEST_F(session, counts_exactly_in_counters_of_any_width)
 {
-	static const u32 widths[] = { 2, 4, 8 };
 	struct profil_range range;
 	struct profil_stats s;
-	unsigned int i, loop;
 
-	for (i = 0; i < ARRAY_SIZE(widths); i++) {
+	for (u32 width = 2; width <= 8; width *= 2) {
 		memset(page, 0, sizeof(page));
-		range = range_of_loops(page, widths[i]);
-		ASSERT_OPEN(fd, 0);
-		ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-		ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
-		ASSERT_EQ(0, descriptor_enable(fd));
-		for (loop = 0; loop < LOOPS; loop++)
-			EXPECT_TRUE(loop_until(loop, counter(page, widths[i], loop) >= 3));
+		range = range_of_loops(page, width);
+		fd = must_sample(must_open(), PROFIL_SCOPE_PROCESS, &range, 1);
+		for (unsigned int loop = 0; loop < LOOPS; loop++)
+			EXPECT_TRUE(loop_until(loop, counter(page, width, loop) >= 3));
 		ASSERT_DISABLE(fd, &s);
 		EXPECT_LE(3 * LOOPS, s.hit);
-		EXPECT_EQ(s.hit, counters_sum(page, widths[i], LOOPS));
-		EXPECT_EQ(s.hit, counters_sum(page, widths[i], PAGE / widths[i]));
+		EXPECT_EQ(s.hit, counters_sum(page, width, LOOPS));
+		EXPECT_EQ(s.hit, counters_sum(page, width, PAGE / width));
 		close_session();
 	}
-}
-
-/* Runs a loop and many system calls, for ticks in user mode and in kernel mode. */
-static void run_both_modes(void)
-{
-	loop_run(0, LOOP_BURST / 4);
-	for (unsigned int i = 0; i < 20; i++)
-		pinned_bytes();
 }
 
 TEST_F(session, counts_user_ticks_or_system_ticks_or_both)
@@ -205,14 +183,13 @@ TEST_F(session, counts_user_ticks_or_system_ticks_or_both)
 
 	for (modes = 1; modes <= MODES_ALL; modes++) {
 		page[0] = 0;
-		fd = descriptor_open(modes, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-		ASSERT_LE(0, fd);
-		ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-		ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
-		ASSERT_EQ(0, descriptor_enable(fd));
+		fd = must_sample(must_open(.modes = modes), PROFIL_SCOPE_PROCESS, &range, 1);
 		cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
 		do {
-			run_both_modes();
+			/* Ticks in user mode and in system mode */
+			loop_run(0, LOOP_BURST / 4);
+			for (unsigned int i = 0; i < 20; i++)
+				pinned_bytes();
 			s = stats_now();
 		} while ((modes == MODES_ALL ? s.user < 10 || s.system < 10 :
 			  s.ticks < 10 || s.unselected < 10) &&
@@ -237,9 +214,8 @@ static int create_and_end(bool exec)
 {
 	struct profil_range range = range_of_loops(page, 4);
 
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_FOLLOW, 0);
-	MUST(fd >= 0 && !send_fd(ends[1], fd));
-	MUST(step_is(1));
+	fd = must_open(.exec = PROFIL_EXEC_FOLLOW);
+	MUST(!send_fd(ends[1], fd) && step_is(1));
 	MUST(!descriptor_add(fd, shared->space, &range, 1) && !descriptor_enable(fd));
 	shared->step = 2;
 	MUST(step_is(3));
@@ -249,25 +225,14 @@ static int create_and_end(bool exec)
 	return 0;
 }
 
-static int create_and_exit(void)
-{
-	return create_and_end(false);
-}
-
-static int create_and_exec(void)
-{
-	return create_and_end(true);
-}
-
-static void outlive_creator(struct __test_metadata *_metadata, int (*creator)(void))
+static void outlive_creator(struct __test_metadata *_metadata, bool exec)
 {
 	struct profil_stats s, later;
 	pid_t child;
 
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
-	child = spawn(creator);
+	child = SPAWN(create_and_end(exec));
 	fd = receive_fd(ends[0]);
-	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
 	shared->step = 1;
 	ASSERT_TRUE(step_is(2));
@@ -278,7 +243,6 @@ static void outlive_creator(struct __test_metadata *_metadata, int (*creator)(vo
 	shared->step = 3;
 	EXPECT_TRUE(await(stats_now().state == PROFIL_STATE_ENDED));
 	s = stats_now();
-	EXPECT_EQ((u32)PROFIL_STATE_ENDED, s.state);
 	EXPECT_EQ((u32)PROFIL_END_CREATOR, s.end);
 	EXPECT_TRUE(accounted(&s));
 	EXPECT_LE(10U, s.ticks);
@@ -291,13 +255,11 @@ static void outlive_creator(struct __test_metadata *_metadata, int (*creator)(vo
 	EXPECT_EQ(s.ticks + s.unselected, later.ticks + later.unselected);
 	EXPECT_EQ(s.hit, later.hit);
 	EXPECT_EQ(-ENODEV, descriptor_enable(fd));
-	if (creator == create_and_exec)
-		kill(child, SIGKILL);
-	EXPECT_EQ(creator == create_and_exec ? 128 + SIGKILL : 0, status_of(child));
+	EXPECT_EQ(exec ? 128 + SIGKILL : 0, exec ? killed(child) : status_of(child));
 }
 
-TEST_F_CALL(session, ends_when_its_creator_exits, outlive_creator(_metadata, create_and_exit))
-TEST_F_CALL(session, ends_when_its_creator_execs, outlive_creator(_metadata, create_and_exec))
+TEST_F_CALL(session, ends_when_its_creator_exits, outlive_creator(_metadata, false))
+TEST_F_CALL(session, ends_when_its_creator_execs, outlive_creator(_metadata, true))
 
 TEST_F(session, continues_when_its_buffer_is_unmapped)
 {
@@ -307,7 +269,7 @@ TEST_F(session, continues_when_its_buffer_is_unmapped)
 	void *buffer, *again;
 
 	buffer = map_private(PAGE);
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, buffer));
+	open_session(buffer);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 10));
 	ASSERT_EQ(0, munmap(buffer, PAGE));
 	s = stats_now();

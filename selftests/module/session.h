@@ -29,7 +29,6 @@ static struct shared {
 	u32 page[PAGE_MAX / sizeof(u32)];
 	atomic_int step;
 	u64 space;
-	pid_t pid;
 	struct profil_stats stats;
 	u64 cpu_ns;
 } *shared;
@@ -61,18 +60,17 @@ static inline bool step_is(int step)
 	return await(shared->step >= step);
 }
 
-/* Enables a session of this process that counts loop i in counter i of @buffer. */
-static inline int open_session(u32 on_fork, u32 on_exec, volatile void *buffer)
+/* Has session @fd count loop i of this process in counter i of @buffer, and enables it. */
+static inline int count_loops(int fd, volatile void *buffer)
 {
 	struct profil_range range = range_of_loops(buffer, 4);
-	int err;
 
-	fd = descriptor_open(MODES_ALL, on_fork, on_exec, 0);
-	if (fd < 0)
-		return fd;
-	err = descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL);
-	err = err ?: descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1);
-	return err ?: descriptor_enable(fd);
+	return must_sample(fd, PROFIL_SCOPE_PROCESS, &range, 1);
+}
+
+static inline void open_session(volatile void *buffer)
+{
+	fd = count_loops(must_open(), buffer);
 }
 
 FIXTURE(session) {
@@ -117,6 +115,19 @@ static inline u64 dropped_here(struct __test_metadata *_metadata, const struct p
 	EXPECT_EQ((s).hit, counters_sum(counters, 4, LOOPS));		\
 } while (0)
 
+/* Disables the session, and checks that it was exact. Returns its statistics. */
+static inline struct profil_stats disable_exact(struct __test_metadata *_metadata,
+						const volatile void *counters)
+{
+	struct profil_stats s = {};
+
+	EXPECT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_EXACT(s, counters);
+	return s;
+}
+
+#define DISABLE_EXACT(counters)	disable_exact(_metadata, counters)
+
 static atomic_bool enough;
 
 static inline void *run_loop(void *i)
@@ -135,18 +146,41 @@ static inline void *run_loop_1_told(void *unused)
 	return run_loop((void *)1);
 }
 
+/* Starts a thread that runs loop 1, whose id is in thread_id. */
+static inline pthread_t run_loop_1_beside(void)
+{
+	pthread_t thread;
+
+	MUST(!pthread_create(&thread, NULL, run_loop_1_told, NULL) && await(thread_id));
+	return thread;
+}
+
+/* Returns a range that counts loop @i in @counter. */
+static inline struct profil_range range_of_loop(unsigned int i, u32 *counter)
+{
+	u64 start = addr(loops_text) + i * LOOP_SIZE;
+	struct profil_range range = range_of(start, start + LOOP_SIZE, counter, 1, 4);
+
+	range.granule = LOOP_SIZE;
+	return range;
+}
+
 static inline u32 count_of(unsigned int i)
 {
 	return *(volatile u32 *)&page[i];
 }
 
 /* Joins the session, then waits until the parent has added ranges. */
-static inline int join_and_burn(void)
+static inline void join_session(u32 scope)
 {
-	shared->pid = getpid();
-	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
+	MUST(!descriptor_attach(fd, scope, 0, &shared->space));
 	shared->step = 1;
 	MUST(step_is(2));
+}
+
+static inline int join_and_burn(void)
+{
+	join_session(PROFIL_SCOPE_PROCESS);
 	MUST(descriptor_burn(fd, 0, 10));
 	/* The counts are in the creator's memory, not in this process's. */
 	return page[0] ? 13 : 0;

@@ -8,7 +8,7 @@
 
 #include <linux/aio_abi.h>
 
-#include "fuse.h"
+#include "held.h"
 
 #define FOREIGN		8U	/* places for sessions that are attached by capability */
 
@@ -20,8 +20,7 @@ TEST_F(session, counts_a_joined_child_in_the_creators_memory)
 	struct profil_stats s;
 	pid_t child;
 
-	ASSERT_OPEN(fd, 0);
-	ASSERT_EQ(0, descriptor_enable(fd));
+	fd = must_enable(must_open());
 	child = spawn(join_and_burn);
 	ASSERT_TRUE(step_is(1));
 	EXPECT_EQ(1U, stats_now().targets);
@@ -30,10 +29,9 @@ TEST_F(session, counts_a_joined_child_in_the_creators_memory)
 	shared->step = 2;
 	EXPECT_EQ(0, status_of(child));
 	EXPECT_TRUE(await(!stats_now().targets));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	s = DISABLE_EXACT(page);
 	EXPECT_LT(0U, page[0]);
 	EXPECT_LE(10U, s.ticks);
-	EXPECT_EXACT(s, page);
 
 	/* The child's address space has no target any more. */
 	EXPECT_EQ(-ESRCH, descriptor_add(fd, shared->space, &range, 1));
@@ -56,8 +54,7 @@ TEST_F(session, expects_ticks_for_the_cpu_time_of_its_targets)
 	struct profil_stats s;
 	u64 before, attached, after, spent;
 
-	ASSERT_OPEN(fd, 0);
-	ASSERT_EQ(0, descriptor_enable(fd));
+	fd = must_enable(must_open());
 	before = children_ns();
 	EXPECT_EQ(0, status_of(spawn(join_and_spend)));
 	after = children_ns();
@@ -81,62 +78,39 @@ TEST_F(session, expects_ticks_for_the_cpu_time_of_its_targets)
 	EXPECT_LE(after, s.expected);
 }
 
-static void *join_for_all(void *unused)
+static void *outlive_first_thread(void *joins)
 {
 	u64 ticks;
 
-	(void)unused;
 	/* The first thread has exited, but the process has not. */
 	MUST(await(file_has("/proc/self/stat", "Z", NULL, 0)));
-	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
+	MUST(!joins || !descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	ticks = stats_now().ticks;
 	MUST(stats_now().targets == 1 && loop_until(0, stats_now().ticks >= ticks + 10));
 	_exit(0);
 }
 
-static int join_without_first_thread(void)
+/* The process joins the session before or after its first thread exits. */
+static int end_first_thread(bool joined)
 {
 	pthread_t thread;
 
-	MUST(!pthread_create(&thread, NULL, join_for_all, NULL));
+	MUST(!joined || !descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	MUST(!pthread_create(&thread, NULL, outlive_first_thread, joined ? NULL : &thread));
 	pthread_exit(NULL);
 }
 
-TEST_F(session, can_be_joined_after_the_first_thread_exits)
+static void expect_ticks_without_first_thread(struct __test_metadata *_metadata, bool joined)
 {
-	ASSERT_OPEN(fd, 0);
-	ASSERT_EQ(0, descriptor_enable(fd));
-	EXPECT_EQ(0, status_of(spawn(join_without_first_thread)));
+	fd = must_enable(must_open());
+	EXPECT_EQ(0, status_of(SPAWN(end_first_thread(joined))));
 	EXPECT_TRUE(await(!stats_now().targets));
 }
 
-static void *outlive_first_thread(void *unused)
-{
-	u64 ticks;
-
-	(void)unused;
-	MUST(await(file_has("/proc/self/stat", "Z", NULL, 0)));
-	ticks = stats_now().ticks;
-	MUST(stats_now().targets == 1 && loop_until(0, stats_now().ticks >= ticks + 10));
-	_exit(0);
-}
-
-static int join_and_end_first_thread(void)
-{
-	pthread_t thread;
-
-	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
-	MUST(!pthread_create(&thread, NULL, outlive_first_thread, NULL));
-	pthread_exit(NULL);
-}
-
-TEST_F(session, continues_after_the_first_thread_exits)
-{
-	ASSERT_OPEN(fd, 0);
-	ASSERT_EQ(0, descriptor_enable(fd));
-	EXPECT_EQ(0, status_of(spawn(join_and_end_first_thread)));
-	EXPECT_TRUE(await(!stats_now().targets));
-}
+TEST_F_CALL(session, can_be_joined_after_the_first_thread_exits,
+	    expect_ticks_without_first_thread(_metadata, false))
+TEST_F_CALL(session, continues_after_the_first_thread_exits,
+	    expect_ticks_without_first_thread(_metadata, true))
 
 static int join_and_run_all(void)
 {
@@ -153,12 +127,11 @@ TEST_F(session, binds_a_range_to_one_address_space)
 	u32 counted;
 
 	/* The child has the same text at the same addresses. */
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
+	open_session(page);
 	EXPECT_TRUE(descriptor_burn(fd, 1, 5));
 	counted = count_of(1);
 	EXPECT_EQ(0, status_of(spawn(join_and_run_all)));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_EXACT(s, page);
+	s = DISABLE_EXACT(page);
 	EXPECT_EQ(counted, page[1]);
 	EXPECT_EQ(0U, page[0]);
 	EXPECT_LE(10U, s.outside);
@@ -186,23 +159,21 @@ TEST_F(session, can_be_changed_only_by_its_creator)
 {
 	struct profil_stats s;
 
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
+	open_session(page);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
 	EXPECT_EQ(0, status_of(spawn(add_and_remove)));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	s = DISABLE_EXACT(page);
 	EXPECT_LE(10U, s.ticks);
 	EXPECT_LT(0U, page[0]);
-	EXPECT_EXACT(s, page);
 }
 
-static int attach_as_user(void)
+static int attach_as_user(pid_t pid)
 {
 	MUST(geteuid() || !setresuid(USER, USER, USER));
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	MUST(fd >= 0);
-	MUST(descriptor_attach(fd, PROFIL_SCOPE_PROCESS, shared->pid, NULL) == -EPERM);
-	MUST(descriptor_attach(fd, PROFIL_SCOPE_THREAD, shared->pid, NULL) == -EPERM);
+	fd = must_open();
+	MUST(descriptor_attach(fd, PROFIL_SCOPE_PROCESS, pid, NULL) == -EPERM);
+	MUST(descriptor_attach(fd, PROFIL_SCOPE_THREAD, pid, NULL) == -EPERM);
 	return stats_now().targets ? 24 : 0;
 }
 
@@ -210,9 +181,8 @@ TEST_F(session, of_another_process_is_refused_without_a_capability)
 {
 	pid_t child = spawn(run_for_ever);
 
-	shared->pid = child;
 	ASSERT_TRUE(step_is(1));
-	EXPECT_EQ(0, status_of(spawn(attach_as_user)));
+	EXPECT_EQ(0, status_of(SPAWN(attach_as_user(child))));
 	EXPECT_EQ(128 + SIGKILL, killed(child));
 }
 
@@ -239,61 +209,11 @@ TEST_F(session, of_another_process_is_allowed_with_a_capability)
 	EXPECT_EQ((u32)PROFIL_STATE_ON, s.state);
 	EXPECT_EQ(128 + SIGKILL, killed(child));
 	EXPECT_TRUE(await(!stats_now().targets));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_EXACT(s, page);
-}
-
-static int exit_at_once(void)
-{
-	return 0;
-}
-
-static int fuse_fd;
-static char fuse_path[64];
-
-/* Mounts FUSE at @dir. Returns the pid of the server; or removes @dir and returns an error. */
-static pid_t serve_files(const char *dir, int (*serve)(void))
-{
-	pid_t server;
-
-	fuse_fd = fuse_mount(dir);
-	if (fuse_fd < 0) {
-		rmdir(dir);
-		return fuse_fd;
-	}
-	snprintf(fuse_path, sizeof(fuse_path), "%s/" FUSE_FILE, dir);
-	server = spawn(serve);
-	close(fuse_fd);
-	return server;
-}
-
-/* Serves a file system where each reader waits forever. Sets shared->step at a read. */
-static int serve_without_reading(void)
-{
-	static char request[FUSE_MAX_WRITE + 4096] __attribute__((aligned(8)));
-	const struct fuse_in_header *in = (const void *)request;
-	struct fuse_init_out init = {
-		.major = FUSE_KERNEL_VERSION,
-		.max_write = FUSE_MAX_WRITE,
-		.flags = FUSE_ASYNC_READ | FUSE_ASYNC_DIO,
-	};
-	struct actor a = { .random = 1 };
-
-	while (read(fuse_fd, request, sizeof(request)) > 0) {
-		if (in->opcode == FUSE_READ) {
-			shared->step = 1;
-		} else if (in->opcode == FUSE_INIT) {
-			init.minor = ((const struct fuse_init_in *)(in + 1))->minor;
-			fuse_answer(fuse_fd, in->unique, 0, &init, sizeof(init));
-		} else {
-			fuse_serve_one(&a, fuse_fd, request);
-		}
-	}
-	return 0;
+	s = DISABLE_EXACT(page);
 }
 
 /* The kernel keeps the old address space until the read into it ends. */
-static int exec_while_reading(void)
+static int exec_while_reading(const char *dir)
 {
 	static char to[4096] __attribute__((aligned(4096)));
 	struct iocb iocb = {
@@ -303,7 +223,8 @@ static int exec_while_reading(void)
 	}, *iocbs[] = { &iocb };
 	aio_context_t context = 0;
 
-	iocb.aio_fildes = open(fuse_path, O_RDONLY | O_DIRECT);
+	MUST(!chdir(dir));
+	iocb.aio_fildes = open(FUSE_FILE, O_RDONLY | O_DIRECT);
 	MUST((int)iocb.aio_fildes >= 0);
 	MUST(!syscall(SYS_io_setup, 1, &context) && syscall(SYS_io_submit, context, 1, iocbs) == 1);
 	execve(SELF, new_argv, new_envp);
@@ -314,13 +235,13 @@ static int exec_while_reading(void)
  * Attaches the target again and again. When the target waits in exec, the call waits, too, until
  * this process is killed; in Linux 7.2 it returns.
  */
-static int attach_who_execs(void)
+static int attach_who_execs(pid_t pid)
 {
 	bool waits;
 
 	do {
-		waits = task_state(shared->pid) == 'D';
-		if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, shared->pid, NULL) == -EINTR)
+		waits = task_state(pid) == 'D';
+		if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, pid, NULL) == -EINTR)
 			return 0;
 	} while (!waits);
 	shared->step = 2;
@@ -328,41 +249,29 @@ static int attach_who_execs(void)
 	return 0;
 }
 
-static int ask_for_statistics(void)
-{
-	struct profil_stats s;
-
-	if (!descriptor_stats(fd, &s))
-		shared->step = 3;
-	return 0;
-}
-
 TEST_F(session, is_not_locked_while_a_target_waits_in_exec)
 {
-	char dir[] = "/tmp/profil-session.XXXXXX";
-	pid_t server, execs, attaches, asks;
+	pid_t execs, attaches, asks;
+	struct held held;
+	int err;
 
 	SKIP_IF(geteuid(), "needs root");
-	ASSERT_NE(NULL, mkdtemp(dir));
-	server = serve_files(dir, serve_without_reading);
-	if (server == -ENOENT || server == -ENODEV)
-		SKIP(return, "no file systems in user space: /dev/fuse: %s", strerror(-server));
-	ASSERT_LT(0, server);
+	err = held_map(&held, HELD_FUSE, PAGE);
+	SKIP_IF(err == -ENOENT || err == -ENODEV, "no FUSE here: %s", strerror(-err));
+	ASSERT_EQ(0, err);
+	ASSERT_EQ(0, held_back(&held));
 
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
-	execs = spawn(exec_while_reading);
-	shared->pid = execs;
-	EXPECT_TRUE(step_is(1));
-	attaches = spawn(attach_who_execs);
+	open_session(page);
+	execs = SPAWN(exec_while_reading(held.dir));
+	EXPECT_TRUE(await(held_asked(&held)));
+	attaches = SPAWN(attach_who_execs(execs));
 	EXPECT_TRUE(await(task_state(attaches) == 'D' || shared->step == 2));
 
 	/* Another process makes the call, because it may hang. */
-	asks = spawn(ask_for_statistics);
-	EXPECT_TRUE(await(shared->step == 3));
+	asks = FORK(shared->stats = stats_now());
+	EXPECT_TRUE(await(shared->stats.state == PROFIL_STATE_ON));
 
-	killed(server);
-	umount2(dir, MNT_DETACH);
-	rmdir(dir);
+	held_unmap(&held);
 	killed(execs);
 	killed(attaches);
 	killed(asks);
@@ -376,29 +285,8 @@ TEST_F(session, is_not_locked_while_a_target_waits_in_exec)
 static struct {
 	Elf64_Ehdr header;
 	Elf64_Phdr parts[2];
-#if defined(__x86_64__)
-	u8 loop[2];
-#else
-	u32 loop[1];
-#endif
+	char loop[LOOP_SIZE];	/* for ever: all registers are 0 */
 } slow_program = {
-	.header = {
-		.e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
-		.e_type = ET_EXEC,
-#if defined(__x86_64__)
-		.e_machine = EM_X86_64,
-#elif defined(__riscv)
-		.e_machine = EM_RISCV,
-#else
-		.e_machine = EM_AARCH64,
-#endif
-		.e_version = EV_CURRENT,
-		.e_entry = PROGRAM_AT + sizeof(Elf64_Ehdr) + 2 * sizeof(Elf64_Phdr),
-		.e_phoff = sizeof(Elf64_Ehdr),
-		.e_ehsize = sizeof(Elf64_Ehdr),
-		.e_phentsize = sizeof(Elf64_Phdr),
-		.e_phnum = 2,
-	},
 	.parts = {
 		{
 			.p_type = PT_LOAD,
@@ -417,54 +305,52 @@ static struct {
 			.p_align = 65536,
 		},
 	},
-#if defined(__x86_64__)
-	.loop = { 0xeb, 0xfe },
-#elif defined(__riscv)
-	.loop = { 0x0000006f },
-#else
-	.loop = { 0x14000000 },
-#endif
 };
 
+static void make_slow_program(void)
+{
+	Elf64_Ehdr *header = &slow_program.header;
+	int self = open(SELF, O_RDONLY | O_CLOEXEC);
+
+	MUST(read(self, header, sizeof(*header)) == sizeof(*header));
+	close(self);
+	header->e_type = ET_EXEC;
+	header->e_entry = PROGRAM_AT + offsetof(typeof(slow_program), loop);
+	header->e_phoff = offsetof(typeof(slow_program), parts);
+	header->e_phnum = ARRAY_SIZE(slow_program.parts);
+	memcpy(slow_program.loop, loops_text, LOOP_SIZE);
+}
+
 /* Serves slow_program. A reader of its data waits until shared->step is 2. */
-static int serve_slow_program(void)
+static int serve_slow_program(int fuse)
 {
 	static char request[FUSE_MAX_WRITE + 4096] __attribute__((aligned(8)));
 	static char pages[256 << 10];
 	const struct fuse_in_header *in = (const void *)request;
 	const struct fuse_read_in *read_in = (const void *)(in + 1);
 	struct actor a = { .random = 1 };
-	struct fuse_entry_out entry = { .nodeid = FUSE_FILE_INO };
-	struct fuse_attr_out attr = {};
 
-	entry.attr = fuse_attr_of(FUSE_FILE_INO);
-	entry.attr.mode |= 0111;
-	while (read(fuse_fd, request, sizeof(request)) > 0) {
-		if (in->opcode == FUSE_LOOKUP) {
-			fuse_answer(fuse_fd, in->unique, 0, &entry, sizeof(entry));
-		} else if (in->opcode == FUSE_GETATTR && in->nodeid == FUSE_FILE_INO) {
-			attr.attr = entry.attr;
-			fuse_answer(fuse_fd, in->unique, 0, &attr, sizeof(attr));
-		} else if (in->opcode == FUSE_READ) {
-			memset(pages, 0, sizeof(pages));
-			if (!read_in->offset)
-				memcpy(pages, &slow_program, sizeof(slow_program));
-			if (read_in->offset >= DATA_AT) {
-				shared->step = 1;
-				step_is(2);
-			}
-			fuse_answer(fuse_fd, in->unique, 0, pages, read_in->size);
-		} else {
-			fuse_serve_one(&a, fuse_fd, request);
+	while (read(fuse, request, sizeof(request)) > 0) {
+		if (in->opcode != FUSE_READ) {
+			fuse_serve_one(&a, fuse, request);
+			continue;
 		}
+		memset(pages, 0, sizeof(slow_program));
+		if (!read_in->offset)
+			memcpy(pages, &slow_program, sizeof(slow_program));
+		if (read_in->offset >= DATA_AT) {
+			shared->step = 1;
+			step_is(2);
+		}
+		fuse_answer(fuse, in->unique, 0, pages, read_in->size);
 	}
 	return 0;
 }
 
-static int exec_slow_program(void)
+static int exec_slow_program(const char *dir)
 {
-	MUST(step_is(0));
-	execve(fuse_path, new_argv, new_envp);
+	MUST(!chdir(dir) && step_is(0));
+	execve(FUSE_FILE, new_argv, new_envp);
 	return 43;
 }
 
@@ -475,7 +361,7 @@ static int exec_slow_program(void)
 TEST_F(session, can_be_attached_during_exec_within_the_limit)
 {
 	char dir[] = "/tmp/profil-session.XXXXXX";
-	int fds[FOREIGN], one_more;
+	int fds[FOREIGN], one_more, fuse;
 	struct profil_range range = range_all(page, 1, 8);
 	pid_t server, execs;
 	unsigned int i;
@@ -483,21 +369,23 @@ TEST_F(session, can_be_attached_during_exec_within_the_limit)
 
 	SKIP_IF(geteuid(), "needs root");
 	ASSERT_NE(NULL, mkdtemp(dir));
-	server = serve_files(dir, serve_slow_program);
-	if (server == -ENOENT || server == -ENODEV)
-		SKIP(return, "no file systems in user space: /dev/fuse: %s", strerror(-server));
-	ASSERT_LT(0, server);
+	fuse = fuse_mount(dir);
+	if (fuse < 0)
+		rmdir(dir);
+	SKIP_IF(fuse == -ENOENT || fuse == -ENODEV, "no FUSE here: %s", strerror(-fuse));
+	ASSERT_LE(0, fuse);
+	make_slow_program();
+	server = SPAWN(serve_slow_program(fuse));
+	close(fuse);
 
 	shared->step = -1;
-	execs = spawn(exec_slow_program);
+	execs = SPAWN(exec_slow_program(dir));
 	for (i = 0; i < FOREIGN; i++) {
-		fds[i] = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_FOLLOW, 0);
-		ASSERT_LE(0, fds[i]);
+		fds[i] = must_open(.exec = PROFIL_EXEC_FOLLOW);
 		if (i)
 			ASSERT_EQ(0, descriptor_attach(fds[i], PROFIL_SCOPE_PROCESS, execs, NULL));
 	}
-	one_more = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_FOLLOW, 0);
-	ASSERT_LE(0, one_more);
+	one_more = must_open(.exec = PROFIL_EXEC_FOLLOW);
 	shared->step = 0;
 	EXPECT_TRUE(step_is(1));
 
@@ -524,7 +412,7 @@ TEST_F(session, can_be_attached_during_exec_within_the_limit)
 
 TEST_F(session, of_a_dead_or_unknown_process_is_refused)
 {
-	pid_t child = spawn(exit_at_once);
+	pid_t child = SPAWN(0);
 	siginfo_t info;
 
 	ASSERT_OPEN(fd, 0);
@@ -545,7 +433,7 @@ TEST_F(session, has_each_target_only_once)
 
 	ASSERT_EQ(0, pthread_create(&thread, NULL, run_loop_1_told, NULL));
 	ASSERT_TRUE(await(thread_id));
-	ASSERT_OPEN(fd, 0);
+	fd = must_open();
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
 	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
 	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_THREAD, gettid(), NULL));

@@ -17,30 +17,31 @@ static bool is_new_program(pid_t pid)
 	return !strcmp(file_line(path, line, sizeof(line)), new_argv[0]);
 }
 
+static void exec_new(const char *path)
+{
+	execve(path, new_argv, new_envp);
+	_exit(32);
+}
+
 static int join_and_exec(void)
 {
-	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
-	shared->step = 1;
-	MUST(step_is(2));
+	join_session(PROFIL_SCOPE_PROCESS);
 	MUST(loop_until(0, stats_now().hit >= 3));
-	execve(SELF, new_argv, new_envp);
-	return 32;
+	exec_new(SELF);
+	return 0;
 }
 
 static void *exec_thread(void *unused)
 {
-	(void)unused;
-	execve(SELF, new_argv, new_envp);
-	_exit(33);
+	exec_new(SELF);
+	return unused;
 }
 
 static int join_and_exec_from_a_thread(void)
 {
 	pthread_t thread;
 
-	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
-	shared->step = 1;
-	MUST(step_is(2));
+	join_session(PROFIL_SCOPE_PROCESS);
 	MUST(loop_until(0, stats_now().hit >= 3));
 	MUST(!pthread_create(&thread, NULL, exec_thread, NULL));
 	return run_loop((void *)1) ? 35 : 36;
@@ -49,12 +50,10 @@ static int join_and_exec_from_a_thread(void)
 /* Attaches only this thread, which becomes the first thread of the new program. */
 static void *join_alone_and_exec(void *unused)
 {
-	(void)unused;
-	MUST(!descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, &shared->space));
-	shared->step = 1;
-	MUST(step_is(2) && loop_until(0, stats_now().hit >= 3));
-	execve(SELF, new_argv, new_envp);
-	_exit(33);
+	join_session(PROFIL_SCOPE_THREAD);
+	MUST(loop_until(0, stats_now().hit >= 3));
+	exec_new(SELF);
+	return unused;
 }
 
 static int exec_in_an_attached_thread(void)
@@ -71,11 +70,8 @@ static pid_t follow(struct __test_metadata *_metadata, u32 on_exec, int (*child)
 	struct profil_range range = range_of_loops(page, 4);
 	pid_t pid;
 
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, on_exec, 0);
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, descriptor_enable(fd));
+	fd = must_enable(must_open(.exec = on_exec));
 	pid = spawn(child);
-	ASSERT_LT(0, pid);
 	ASSERT_TRUE(step_is(1));
 	ASSERT_EQ(0, descriptor_add(fd, shared->space, &range, 1));
 	shared->step = 2;
@@ -83,30 +79,25 @@ static pid_t follow(struct __test_metadata *_metadata, u32 on_exec, int (*child)
 	return pid;
 }
 
-/* Checks that the session still samples the child, which runs a new program. */
-static void expect_followed(struct __test_metadata *_metadata, pid_t child)
+/* Checks that the session still samples @child, which runs a new program. */
+static void expect_ticks_of(struct __test_metadata *_metadata, pid_t child)
 {
 	struct profil_range range = range_of_loops(page, 4);
-	struct profil_stats s;
-	u64 outside;
-	u32 counted;
+	u32 counted = counters_sum(page, 4, LOOPS);
+	u64 outside = stats_now().outside;
 
-	counted = counters_sum(page, 4, LOOPS);
 	EXPECT_LT(0U, counted);
-	outside = stats_now().outside;
 	EXPECT_TRUE(await(stats_now().outside >= outside + 10));
 	EXPECT_EQ(1U, stats_now().targets);
 	/* The ranges ended with the old address space. */
 	EXPECT_EQ(-ESRCH, descriptor_add(fd, shared->space, &range, 1));
 	EXPECT_EQ(128 + SIGKILL, killed(child));
 	EXPECT_TRUE(await(!stats_now().targets));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_EXACT(s, page);
-	EXPECT_EQ(counted, s.hit);
+	EXPECT_EQ(counted, DISABLE_EXACT(page).hit);
 }
 
-/* Checks that the session does not sample the child, which runs a new program. */
-static void expect_not_followed(struct __test_metadata *_metadata, pid_t child)
+/* Checks that the session does not sample @child, which runs a new program. */
+static void expect_no_ticks_of(struct __test_metadata *_metadata, pid_t child)
 {
 	struct profil_stats s, then;
 	u64 spent;
@@ -120,54 +111,48 @@ static void expect_not_followed(struct __test_metadata *_metadata, pid_t child)
 	EXPECT_EQ(0U, s.targets);
 	EXPECT_EQ((u32)PROFIL_STATE_ON, s.state);
 	EXPECT_EQ(128 + SIGKILL, killed(child));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_EXACT(s, page);
+	DISABLE_EXACT(page);
+}
+
+static void expect_followed(struct __test_metadata *_metadata, int (*child)(void))
+{
+	expect_ticks_of(_metadata, follow(_metadata, PROFIL_EXEC_FOLLOW, child));
+}
+
+static void expect_not_followed(struct __test_metadata *_metadata, int (*child)(void))
+{
+	expect_no_ticks_of(_metadata, follow(_metadata, PROFIL_EXEC_OFF, child));
 }
 
 TEST_F_CALL(session, follows_a_child_that_joins_and_then_execs,
-	    expect_followed(_metadata, follow(_metadata, PROFIL_EXEC_FOLLOW, join_and_exec)))
-
-TEST_F(session, follows_an_exec_by_another_thread)
-{
-	expect_followed(_metadata, follow(_metadata, PROFIL_EXEC_FOLLOW,
-					  join_and_exec_from_a_thread));
-}
+	    expect_followed(_metadata, join_and_exec))
+TEST_F_CALL(session, follows_an_exec_by_another_thread,
+	    expect_followed(_metadata, join_and_exec_from_a_thread))
+TEST_F_CALL(session, with_EXEC_OFF_does_not_follow_an_exec,
+	    expect_not_followed(_metadata, join_and_exec))
+TEST_F_CALL(session, with_EXEC_OFF_does_not_follow_an_exec_by_another_thread,
+	    expect_not_followed(_metadata, join_and_exec_from_a_thread))
 
 TEST_F(session, of_one_thread_follows_its_exec)
 {
-	expect_followed(_metadata, follow(_metadata, PROFIL_EXEC_FOLLOW,
-					  exec_in_an_attached_thread));
+	expect_followed(_metadata, exec_in_an_attached_thread);
 	EXPECT_EQ(0U, page[1]);
 }
 
 TEST_F(session, of_one_thread_with_EXEC_OFF_does_not_follow_its_exec)
 {
-	expect_not_followed(_metadata, follow(_metadata, PROFIL_EXEC_OFF,
-					      exec_in_an_attached_thread));
+	expect_not_followed(_metadata, exec_in_an_attached_thread);
 	EXPECT_EQ(0U, page[1]);
-}
-
-TEST_F_CALL(session, with_EXEC_OFF_does_not_follow_an_exec,
-	    expect_not_followed(_metadata, follow(_metadata, PROFIL_EXEC_OFF, join_and_exec)))
-
-TEST_F(session, with_EXEC_OFF_does_not_follow_an_exec_by_another_thread)
-{
-	expect_not_followed(_metadata, follow(_metadata, PROFIL_EXEC_OFF,
-					      join_and_exec_from_a_thread));
 }
 
 TEST_F(session, continues_when_exec_fails)
 {
-	struct profil_stats s;
-
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
+	open_session(page);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
 	EXPECT_EQ(-1, execve("/nonexistent", new_argv, new_envp));
 	EXPECT_EQ(1U, stats_now().targets);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_LE(10U, s.ticks);
-	EXPECT_EXACT(s, page);
+	EXPECT_LE(10U, DISABLE_EXACT(page).ticks);
 }
 
 /* The path of a program that exists only during a test. */
@@ -177,38 +162,27 @@ static int program_create(mode_t mode, bool capable)
 {
 	/* CAP_NET_RAW, permitted and effective; in the file's byte order, little-endian. */
 	static const u8 caps[20] = { [0] = 1, [3] = 2, [5] = 1 << (CAP_NET_RAW - 8) };
-
-	char buffer[65536];
-	int from, to, err = 0;
-	ssize_t n;
+	int err = 0;
 
 	snprintf(program, sizeof(program), "/tmp/profil-session.%d", getpid());
-	unlink(program);
-	from = open(SELF, O_RDONLY | O_CLOEXEC);
-	to = open(program, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (from < 0 || to < 0)
-		return -errno;
-	while ((n = read(from, buffer, sizeof(buffer))) > 0)
-		if (write(to, buffer, n) != n)
-			err = -EIO;
-	if (fchown(to, 0, 0) || fchmod(to, mode))
+	copy_program(program, mode);
+	if (capable && setxattr(program, "security.capability", caps, sizeof(caps), 0))
 		err = -errno;
-	if (capable && fsetxattr(to, "security.capability", caps, sizeof(caps), 0))
-		err = -errno;
-	close(to);
-	close(from);
 	return err;
 }
 
-static int join_and_exec_program_as_user(void)
+static int join_as_user_and_exec(unsigned int hits)
 {
 	MUST(!setresgid(USER, USER, USER) && !setresuid(USER, USER, USER));
-	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
-	shared->step = 1;
-	MUST(step_is(2));
-	MUST(loop_until(0, stats_now().hit >= 3));
-	execve(program, new_argv, new_envp);
-	return 43;
+	join_session(PROFIL_SCOPE_PROCESS);
+	MUST(loop_until(0, stats_now().hit >= hits));
+	exec_new(program);
+	return 0;
+}
+
+static int join_as_user_tick_and_exec(void)
+{
+	return join_as_user_and_exec(3);
 }
 
 TEST_F(session, does_not_follow_into_a_program_that_gains_privilege)
@@ -240,11 +214,11 @@ TEST_F(session, does_not_follow_into_a_program_that_gains_privilege)
 		}
 		ASSERT_EQ(0, err);
 		TH_LOG("%s", cases[i].what);
-		child = follow(_metadata, PROFIL_EXEC_FOLLOW, join_and_exec_program_as_user);
+		child = follow(_metadata, PROFIL_EXEC_FOLLOW, join_as_user_tick_and_exec);
 		if (cases[i].follow)
-			expect_followed(_metadata, child);
+			expect_ticks_of(_metadata, child);
 		else
-			expect_not_followed(_metadata, child);
+			expect_no_ticks_of(_metadata, child);
 		close_session();
 		unlink(program);
 	}
@@ -267,25 +241,14 @@ static void *read_to_the_end(void *unused)
 	return NULL;
 }
 
-static int join_as_user_and_exec_at_once(void)
-{
-	MUST(!setresgid(USER, USER, USER) && !setresuid(USER, USER, USER));
-	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
-	shared->step = 1;
-	MUST(step_is(2));
-	execve(program, new_argv, new_envp);
-	return 43;
-}
-
 /* Starts a target that executes a set-user-ID program. The session is not enabled: no ticks. */
 static pid_t leave(struct __test_metadata *_metadata, u32 on_exec, u32 nr_records)
 {
 	pid_t child;
 
 	ASSERT_EQ(0, program_create(04755, false));
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, on_exec, nr_records);
-	ASSERT_LE(0, fd);
-	child = spawn(join_as_user_and_exec_at_once);
+	fd = must_open(.exec = on_exec, .nr_records = nr_records);
+	child = SPAWN(join_as_user_and_exec(0));
 	ASSERT_TRUE(step_is(1));
 	return child;
 }
@@ -354,11 +317,8 @@ TEST_F(session, follows_a_spawned_program)
 	pid_t child;
 
 	/* All ticks of this process are hits, so ticks outside belong to the spawned program. */
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW, 0);
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
-	ASSERT_EQ(0, descriptor_enable(fd));
+	fd = must_sample(must_open(.fork = PROFIL_FORK_SHARE, .exec = PROFIL_EXEC_FOLLOW),
+			 PROFIL_SCOPE_PROCESS, &range, 1);
 	ASSERT_EQ(0, posix_spawn(&child, SELF, NULL, NULL, new_argv, new_envp));
 	child_note(child);
 	EXPECT_TRUE(await(stats_now().outside >= 10));

@@ -27,9 +27,7 @@ static int child_and_grandchild(void)
 	int status;
 	pid_t pid;
 
-	status = hit_in_0();
-	if (status)
-		return status;
+	MUST(!hit_in_0());
 	MUST(loop_until(1, *(volatile u32 *)&shared->page[1] >= 2));
 	pid = spawn(grandchild);
 	shared->stats = stats_now();
@@ -38,25 +36,16 @@ static int child_and_grandchild(void)
 	return status;
 }
 
-/* The session has ranges for loops 0 and 1. */
 TEST_F(session, shared_by_fork_counts_children_in_all_ranges_of_the_parent)
 {
 	struct profil_range ranges[2] = {
-		range_of(addr(loops_text), addr(loops_text) + LOOP_SIZE, &page[0], 1, 4),
-		range_of(addr(loops_text) + LOOP_SIZE, addr(loops_text) + 2 * LOOP_SIZE,
-			 &shared->page[1], 1, 4),
+		range_of_loop(0, &page[0]), range_of_loop(1, &shared->page[1]),
 	};
 	struct profil_stats s;
 	pid_t child;
 	u32 counted;
 
-	ranges[0].granule = LOOP_SIZE;
-	ranges[1].granule = LOOP_SIZE;
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_SHARE, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, ranges, 2));
-	ASSERT_EQ(0, descriptor_enable(fd));
+	fd = must_sample(must_open(.fork = PROFIL_FORK_SHARE), PROFIL_SCOPE_PROCESS, ranges, 2);
 	EXPECT_TRUE(loop_until(0, count_of(0) >= 5));
 	counted = count_of(0);
 	child = spawn(child_and_grandchild);
@@ -87,14 +76,13 @@ TEST_F(session, shared_by_fork_counts_exactly_in_the_creators_memory)
 	struct profil_stats s;
 	pid_t child[2];
 
-	ASSERT_EQ(0, open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_OFF, page));
+	fd = count_loops(must_open(.fork = PROFIL_FORK_SHARE), page);
 	child[0] = spawn(burn_2);
 	child[1] = spawn(burn_2);
 	EXPECT_TRUE(loop_until(0, count_of(0) >= 10));
 	EXPECT_EQ(0, status_of(child[0]));
 	EXPECT_EQ(0, status_of(child[1]));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_EXACT(s, page);
+	s = DISABLE_EXACT(page);
 	EXPECT_LE(10U, page[0]);
 	EXPECT_LE(1U, page[2]);
 	EXPECT_EQ(s.hit, page[0] + page[2]);
@@ -117,18 +105,14 @@ TEST_F(session, shared_by_fork_has_no_range_in_the_child_that_the_parent_gets_la
 	struct profil_stats s;
 	pid_t child;
 
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_SHARE, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	ASSERT_EQ(0, descriptor_enable(fd));
+	fd = must_sample(must_open(.fork = PROFIL_FORK_SHARE), PROFIL_SCOPE_PROCESS, NULL, 0);
 	child = spawn(outside_after_the_add);
 	ASSERT_TRUE(step_is(1));
 	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
 	shared->step = 2;
 	EXPECT_TRUE(loop_until(0, count_of(0) >= 3));
 	EXPECT_EQ(0, status_of(child));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_EXACT(s, page);
+	s = DISABLE_EXACT(page);
 	EXPECT_EQ(s.hit, page[0]);
 	EXPECT_LE(10U, s.outside);
 }
@@ -148,14 +132,9 @@ TEST_F(session, of_a_forking_thread_follows_the_childs_first_thread)
 	struct profil_range range = range_of_loops(shared->page, 4);
 	struct profil_stats s;
 
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_SHARE, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
-	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
-	ASSERT_EQ(0, descriptor_enable(fd));
+	fd = must_sample(must_open(.fork = PROFIL_FORK_SHARE), PROFIL_SCOPE_THREAD, &range, 1);
 	EXPECT_EQ(0, status_of(spawn(run_2_beside_1)));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_EXACT(s, shared->page);
+	s = DISABLE_EXACT(shared->page);
 	EXPECT_EQ(s.hit, shared->page[2]);
 }
 
@@ -188,8 +167,7 @@ TEST_F(session, of_a_thread_and_a_process_in_one_address_space_follows_a_fork_on
 	struct profil_range range = range_of_loops(page, 4);
 	pid_t beside;
 
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_SHARE, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
+	fd = must_open(.fork = PROFIL_FORK_SHARE);
 	beside = clone(join_when_told, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
 	ASSERT_LT(0, beside);
 	child_note(beside);
@@ -221,7 +199,7 @@ TEST_F(session, with_FORK_OFF_does_not_sample_the_child)
 	struct profil_stats s, then;
 	u64 before, parent;
 
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_FOLLOW, shared->page));
+	fd = count_loops(must_open(.exec = PROFIL_EXEC_FOLLOW), shared->page);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
 	then = stats_now();
 	before = cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
@@ -231,8 +209,7 @@ TEST_F(session, with_FORK_OFF_does_not_sample_the_child)
 	parent = (cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - before) / tick_ns();
 	EXPECT_GT(then.ticks + parent + 20, s.ticks);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_EXACT(s, shared->page);
+	s = DISABLE_EXACT(shared->page);
 	EXPECT_EQ(0U, shared->page[3]);
 	EXPECT_EQ(1U, s.targets);
 }

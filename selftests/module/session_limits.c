@@ -4,27 +4,34 @@
  */
 #include "session.h"
 
-static void expect_no_more(struct __test_metadata *_metadata, u32 scope)
+#define MOST	64U	/* sessions of a task */
+
+/* Attaches as many sessions to the caller as possible. Returns their number. */
+static u32 attach_all(struct __test_metadata *_metadata, int *fds, u32 scope)
 {
 	struct profil_query q;
-	int fds[64], one_more;
-	unsigned int i;
 
 	ASSERT_EQ(0, device_query(&q));
 	ASSERT_LE(2U, q.max_sessions);
-	ASSERT_GE(64U, q.max_sessions);
-	for (i = 0; i < q.max_sessions; i++) {
-		fds[i] = descriptor_open(MODES_ALL, PROFIL_FORK_SHARE, PROFIL_EXEC_OFF, 0);
-		ASSERT_LE(0, fds[i]);
+	ASSERT_GE(MOST, q.max_sessions);
+	for (u32 i = 0; i < q.max_sessions; i++) {
+		fds[i] = must_open(.fork = PROFIL_FORK_SHARE);
 		ASSERT_EQ(0, descriptor_attach(fds[i], scope, 0, NULL));
 	}
-	ASSERT_OPEN(one_more, 0);
+	return q.max_sessions;
+}
+
+static void expect_no_more(struct __test_metadata *_metadata, u32 scope)
+{
+	int fds[MOST], one_more = must_open();
+	u32 n = attach_all(_metadata, fds, scope);
+
 	EXPECT_EQ(-EBUSY, descriptor_attach(one_more, scope, 0, NULL));
 	close(fds[0]);
 	EXPECT_EQ(0, descriptor_attach(one_more, scope, 0, NULL));
 	close(one_more);
-	for (i = 1; i < q.max_sessions; i++)
-		close(fds[i]);
+	while (--n)
+		close(fds[n]);
 }
 
 TEST_F_CALL(session, is_limited_in_number_for_each_process,
@@ -33,37 +40,23 @@ TEST_F_CALL(session, is_limited_in_number_for_each_thread,
 	    expect_no_more(_metadata, PROFIL_SCOPE_THREAD))
 
 /* Of two sessions more, none can be attached to a child that has inherited all that it may have. */
-static int joins_no_more(void)
+static int joins_no_more(u32 inherited)
 {
-	for (u32 scope = PROFIL_SCOPE_PROCESS; scope <= PROFIL_SCOPE_THREAD; scope++) {
-		int new = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-
-		MUST(new >= 0);
-		if (descriptor_attach(new, scope, 0, NULL) != (scope == shared->stats.scope ?
-								-EBUSY : 0))
-			return 98;
-	}
+	for (u32 scope = PROFIL_SCOPE_PROCESS; scope <= PROFIL_SCOPE_THREAD; scope++)
+		MUST(descriptor_attach(must_open(), scope, 0, NULL) ==
+		     (scope == inherited ? -EBUSY : 0));
 	return 0;
 }
 
 /* Otherwise each generation of children could have more sessions. */
 static void expect_no_more_in_a_child(struct __test_metadata *_metadata, u32 scope)
 {
-	int fds[64];
-	struct profil_query q;
-	unsigned int i;
+	int fds[MOST];
+	u32 n = attach_all(_metadata, fds, scope);
 
-	ASSERT_EQ(0, device_query(&q));
-	ASSERT_GE(ARRAY_SIZE(fds), q.max_sessions);
-	shared->stats.scope = scope;
-	for (i = 0; i < q.max_sessions; i++) {
-		fds[i] = descriptor_open(MODES_ALL, PROFIL_FORK_SHARE, PROFIL_EXEC_OFF, 0);
-		ASSERT_LE(0, fds[i]);
-		ASSERT_EQ(0, descriptor_attach(fds[i], scope, 0, NULL));
-	}
-	EXPECT_EQ(0, status_of(spawn(joins_no_more)));
-	for (i = 0; i < q.max_sessions; i++)
-		close(fds[i]);
+	EXPECT_EQ(0, status_of(SPAWN(joins_no_more(scope))));
+	while (n)
+		close(fds[--n]);
 }
 
 TEST_F(session, counts_toward_the_limit_when_it_is_inherited)

@@ -8,33 +8,26 @@ static u32 other[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 
 TEST_F(session, refuses_overlapping_ranges_and_stays_unchanged)
 {
-	struct profil_range ranges[3];
-	struct profil_stats s;
-	unsigned int i;
+	const struct profil_range loops = range_of_loops(other, 4);
+	/* Ranges that overlap an existing range, or one or two of the ranges before them. */
+	const struct {
+		u64 start, end;
+	} bad[] = {
+		{ loops.start, loops.end },
+		{ loops.end - 1, loops.end + LOOP_SIZE },
+		{ 0x10000, UINT64_MAX },
+		{ 0x1ffff, 0x20001 },
+	};
 
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
+	open_session(page);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
-	for (i = 0; i < 4; i++) {
-		/* The last range overlaps an existing range, or the other two. */
-		ranges[0] = range_of(0x10000, 0x20000, other, 4, 4);
-		ranges[1] = range_of(0x20000, 0x30000, other, 4, 4);
-		ranges[2] = range_of_loops(other, 4);
-		switch (i) {
-		case 1:
-			ranges[2].start = ranges[2].end - 1;
-			ranges[2].end += LOOP_SIZE;
-			break;
-		case 2:
-			ranges[2].offset = 0x10000;
-			ranges[2].start = 0x10000;
-			ranges[2].end = UINT64_MAX;
-			break;
-		case 3:
-			ranges[2].offset = 0x1ffff;
-			ranges[2].start = 0x1ffff;
-			ranges[2].end = 0x20001;
-			break;
-		}
+	for (unsigned int i = 0; i < ARRAY_SIZE(bad); i++) {
+		const struct profil_range ranges[] = {
+			range_of(0x10000, 0x20000, other, 4, 4),
+			range_of(0x20000, 0x30000, other, 4, 4),
+			range_of(bad[i].start, bad[i].end, other, LOOPS, 4),
+		};
+
 		EXPECT_EQ(-EINVAL, descriptor_add(fd, PROFIL_SPACE_SELF, ranges, 3));
 		EXPECT_EQ(PAGE, stats_now().locked);
 		EXPECT_EQ(self->locked + PAGE, pinned_bytes());
@@ -42,9 +35,7 @@ TEST_F(session, refuses_overlapping_ranges_and_stays_unchanged)
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
 	/* None of the valid ranges was added. */
 	EXPECT_EQ(0, descriptor_remove(fd, PROFIL_SPACE_SELF, 0x10000, 0x30000));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_EXACT(s, page);
-	EXPECT_LE(10U, s.ticks);
+	EXPECT_LE(10U, DISABLE_EXACT(page).ticks);
 	EXPECT_EQ(0U, counters_sum(other, 4, PAGE / 4));
 }
 
@@ -60,7 +51,7 @@ TEST_F(session, refuses_more_ranges_than_the_limit_in_all_calls_together)
 	ASSERT_NE(NULL, ranges);
 	for (i = 0; i <= max; i++)
 		ranges[i] = range_of(0x10000 + i * 16, 0x10010 + i * 16, NULL, 0, 4);
-	ASSERT_OPEN(fd, 0);
+	fd = must_open();
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, ranges, max - 1));
 	EXPECT_EQ(-EINVAL, descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[max - 1], 2));
@@ -73,20 +64,13 @@ TEST_F(session, refuses_more_ranges_than_the_limit_in_all_calls_together)
 TEST_F(session, removes_only_ranges_that_lie_within_the_addresses)
 {
 	struct profil_range ranges[LOOPS];
-	struct profil_stats s;
-	u64 base = addr(loops_text), outside;
+	u64 outside;
 	u32 counted, witness;
 	unsigned int i;
 
-	ASSERT_OPEN(fd, 0);
-	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	for (i = 0; i < LOOPS; i++) {
-		ranges[i] = range_of(base + i * LOOP_SIZE, base + (i + 1) * LOOP_SIZE,
-				     &page[i], 1, 4);
-		ranges[i].granule = LOOP_SIZE;
-	}
-	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, ranges, LOOPS));
-	ASSERT_EQ(0, descriptor_enable(fd));
+	for (i = 0; i < LOOPS; i++)
+		ranges[i] = range_of_loop(i, &page[i]);
+	fd = must_sample(must_open(), PROFIL_SCOPE_PROCESS, ranges, LOOPS);
 	EXPECT_TRUE(loop_until(3, count_of(3) >= 5));
 
 	/* Only ranges that lie completely within the addresses are removed. */
@@ -100,10 +84,8 @@ TEST_F(session, removes_only_ranges_that_lie_within_the_addresses)
 	EXPECT_EQ(counted, count_of(3));
 
 	for (i = 0; i < LOOPS; i++) {
-		if (i == 3 || i == 4)
-			continue;
 		witness = count_of(i);
-		EXPECT_TRUE(loop_until(i, count_of(i) > witness));
+		EXPECT_TRUE(i == 3 || i == 4 || loop_until(i, count_of(i) > witness));
 	}
 	/* Ranges can be added in their place. */
 	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[3], 2));
@@ -111,9 +93,13 @@ TEST_F(session, removes_only_ranges_that_lie_within_the_addresses)
 	EXPECT_EQ((int)LOOPS, descriptor_remove(fd, PROFIL_SPACE_SELF, 0, UINT64_MAX));
 	EXPECT_EQ(self->locked, pinned_bytes());
 	EXPECT_EQ(0U, stats_now().locked);
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_EXACT(s, page);
+	DISABLE_EXACT(page);
 }
+
+#define EXPECT_LOCKED(bytes) do {						\
+	EXPECT_EQ(bytes, stats_now().locked);					\
+	EXPECT_EQ(self->locked + (bytes), pinned_bytes());			\
+} while (0)
 
 TEST_F(session, unpins_a_page_with_its_last_range)
 {
@@ -127,12 +113,8 @@ TEST_F(session, unpins_a_page_with_its_last_range)
 	};
 	unsigned int i;
 
-	ASSERT_OPEN(fd, 0);
+	fd = must_open();
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-#define EXPECT_LOCKED(bytes) do {						\
-	EXPECT_EQ(bytes, stats_now().locked);					\
-	EXPECT_EQ(self->locked + (bytes), pinned_bytes());			\
-} while (0)
 	/* First one range at a time. */
 	for (i = 0; i < 3; i++) {
 		ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[i], 1));
@@ -166,9 +148,7 @@ TEST_F(session, unpins_adjacent_buffers_with_their_last_range)
 		range_of(0x20000, 0x20010, &pages[PAGE / sizeof(u32)], 1, 4),
 	};
 
-	ASSERT_OPEN(fd, 0);
-	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, ranges, 2));
+	fd = must_sample(must_open(), PROFIL_SCOPE_PROCESS, ranges, 2);
 	EXPECT_LOCKED(2 * PAGE);
 	EXPECT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_SELF, 0x10000, 0x10010));
 	EXPECT_LOCKED(2 * PAGE);
@@ -221,12 +201,10 @@ TEST_F(session, removes_an_inherited_range_from_one_address_space_at_a_time)
 {
 	struct profil_range range = range_of_loops(shared->page, 4);
 	u64 outside, of_records, space;
-	struct profil_stats s;
 	pid_t child;
 	u32 now;
 
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_SHARE, PROFIL_EXEC_OFF, 4096);
-	ASSERT_LE(0, fd);
+	fd = must_open(.fork = PROFIL_FORK_SHARE, .nr_records = 4096);
 	of_records = stats_now().locked;
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
@@ -248,8 +226,7 @@ TEST_F(session, removes_an_inherited_range_from_one_address_space_at_a_time)
 	EXPECT_EQ(self->locked + of_records, pinned_bytes());
 	shared->step = 4;
 	EXPECT_EQ(0, status_of(child));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_EXACT(s, shared->page);
+	DISABLE_EXACT(shared->page);
 }
 
 static void *run_all_loops(void *unused)
@@ -294,9 +271,7 @@ TEST_F_TIMEOUT(session, adds_and_removes_1000_ranges_of_one_histogram_while_it_c
 	ASSERT_LE(MANY, query.max_ranges);
 	for (i = 0; i < MANY; i++)
 		ranges[i] = one_of_many(i, counters);
-	ASSERT_OPEN(fd, 0);
-	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	ASSERT_EQ(0, descriptor_enable(fd));
+	fd = must_sample(must_open(), PROFIL_SCOPE_PROCESS, NULL, 0);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, run_all_loops, NULL));
 
 	/* First one at a time, then in batches. Each page is pinned once. */
@@ -344,10 +319,7 @@ TEST_F(session, loses_no_tick_while_ranges_are_added_and_removed)
 	unsigned int i;
 
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &witness, 1));
-	ASSERT_OPEN(fd, 0);
-	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
-	ASSERT_EQ(0, descriptor_enable(fd));
+	fd = must_sample(must_open(), PROFIL_SCOPE_PROCESS, &range, 1);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, run_all_loops, NULL));
 	for (i = 0; i < 100; i++) {
 		ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &dummy, 1));

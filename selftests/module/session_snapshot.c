@@ -33,7 +33,7 @@ TEST_F_TIMEOUT(session, has_snapshots_that_agree_with_its_statistics, 120)
 	pthread_t threads[4];
 	unsigned int i, j;
 
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
+	open_session(page);
 	ASSERT_TRUE(start_threads(threads, 4));
 	for (i = 0; i < 60 || s.hit < 200; i++) {
 		memset(copy, 0xff, sizeof(copy));
@@ -49,8 +49,7 @@ TEST_F_TIMEOUT(session, has_snapshots_that_agree_with_its_statistics, 120)
 	enough = true;
 	for (i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_EXACT(s, page);
+	s = DISABLE_EXACT(page);
 	dropped_here(_metadata, &s);
 	/* The same holds for a disabled session. */
 	ASSERT_EQ(0, descriptor_snapshot(fd, 0, copies, 2, &s));
@@ -74,7 +73,7 @@ TEST_F_TIMEOUT(session, loses_no_tick_in_snapshots_that_reset, 120)
 
 	/* The loops run only while both sessions are on. */
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &witness, 1));
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
+	open_session(page);
 	ASSERT_TRUE(start_threads(threads, 4));
 	for (rounds = 0; rounds < 60 || hit < 200; rounds++) {
 		ASSERT_EQ(0, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, copies, 3, &s));
@@ -115,7 +114,7 @@ TEST_F(session, can_be_reset_without_a_copy)
 	const struct profil_copy none = { addr(page), 0, 4 * LOOPS };
 	struct profil_stats s;
 
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
+	open_session(page);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 20));
 	ASSERT_EQ(0, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, &none, 1, NULL));
 	s = stats_now();
@@ -123,8 +122,7 @@ TEST_F(session, can_be_reset_without_a_copy)
 	EXPECT_EQ(PAGE, s.locked);
 	EXPECT_EQ(1U, s.targets);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_EXACT(s, page);
+	s = DISABLE_EXACT(page);
 	EXPECT_LE(5U, s.ticks);
 
 	/* Only the statistics, of a disabled session. */
@@ -143,8 +141,7 @@ static void copy_and_reset(struct __test_metadata *_metadata, bool removed)
 	struct profil_stats s;
 	pid_t child;
 
-	ASSERT_OPEN(fd, 0);
-	ASSERT_EQ(0, descriptor_enable(fd));
+	fd = must_enable(must_open());
 	child = spawn(join_and_burn);
 	ASSERT_TRUE(step_is(1));
 	ASSERT_EQ(0, descriptor_add(fd, shared->space, &range, 1));
@@ -176,7 +173,7 @@ TEST_F(session, is_not_reset_if_the_copy_fails)
 	};
 	struct profil_stats s;
 
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
+	open_session(page);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 10));
 	/* Unknown counters; a destination that cannot be written. */
 	EXPECT_EQ(-EFAULT, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, bad, 2, NULL));
@@ -185,9 +182,8 @@ TEST_F(session, is_not_reset_if_the_copy_fails)
 	bad[1] = (struct profil_copy) { addr(page), addr(copy), 3 };
 	EXPECT_EQ(-EINVAL, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, bad, 2, NULL));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 10));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	s = DISABLE_EXACT(page);
 	EXPECT_LE(20U, s.ticks);
-	EXPECT_EXACT(s, page);
 }
 
 #ifdef HAVE_TAGS
@@ -201,14 +197,13 @@ TEST_F(session, is_copied_and_reset_through_tagged_addresses)
 	struct profil_stats s;
 
 	SKIP_IF(!tags_enable(), "no tagged addresses here");
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
+	open_session(page);
 	ASSERT_TRUE(descriptor_burn(fd, 0, 20));
 	ASSERT_EQ(0, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, copies, 1, &s));
 	EXPECT_TRUE(accounted(&s));
 	EXPECT_LE(1U, s.hit);
 	EXPECT_EQ(s.hit, counters_sum(copy, 4, LOOPS));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_EXACT(s, page);
+	s = DISABLE_EXACT(page);
 }
 #endif
 

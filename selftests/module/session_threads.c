@@ -8,12 +8,9 @@ TEST_F(session, of_one_thread_does_not_count_the_others)
 {
 	struct profil_range range = range_of_loops(page, 4);
 	struct profil_stats s;
-	pthread_t thread;
-	unsigned int i;
+	pthread_t thread = run_loop_1_beside();
 
-	ASSERT_EQ(0, pthread_create(&thread, NULL, run_loop_1_told, NULL));
-	ASSERT_TRUE(await(thread_id));
-	for (i = 0; i < 2; i++) {
+	for (unsigned int i = 0; i < 2; i++) {
 		memset(page, 0, sizeof(page));
 		ASSERT_OPEN(fd, 0);
 		/* First this thread, as 0, then the other thread by its id. */
@@ -21,8 +18,7 @@ TEST_F(session, of_one_thread_does_not_count_the_others)
 		ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
 		ASSERT_EQ(0, descriptor_enable(fd));
 		EXPECT_TRUE(loop_until(0, count_of(i) >= 10));
-		ASSERT_EQ(0, descriptor_disable(fd, &s));
-		EXPECT_EXACT(s, page);
+		s = DISABLE_EXACT(page);
 		EXPECT_EQ(s.hit, page[i]);
 		EXPECT_EQ(1U, s.targets);
 		close_session();
@@ -37,15 +33,14 @@ TEST_F(session, of_a_process_counts_existing_and_new_threads)
 	pthread_t threads[2];
 
 	ASSERT_EQ(0, pthread_create(&threads[0], NULL, run_loop, (void *)1));
-	ASSERT_EQ(0, open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, page));
+	open_session(page);
 	ASSERT_EQ(0, pthread_create(&threads[1], NULL, run_loop, (void *)2));
 	EXPECT_TRUE(await(count_of(1) >= 5 && count_of(2) >= 5));
 	enough = true;
 	pthread_join(threads[0], NULL);
 	pthread_join(threads[1], NULL);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_EXACT(s, page);
+	s = DISABLE_EXACT(page);
 	EXPECT_EQ(1U, s.targets);
 }
 
@@ -53,7 +48,7 @@ TEST_F(session, of_a_process_counts_existing_and_new_threads)
 static struct worker {
 	pthread_t thread;
 	unsigned int number;
-	int fd, err;
+	int fd;
 	struct profil_stats stats;
 	u32 page[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 } workers[4];
@@ -63,13 +58,8 @@ static void *count_alone(void *arg)
 	struct worker *w = arg;
 	struct profil_range range = range_of_loops(w->page, 4);
 
-	w->fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	w->err = w->fd < 0 ? w->fd : 0;
-	w->err = w->err ?: descriptor_attach(w->fd, PROFIL_SCOPE_THREAD, 0, NULL);
-	w->err = w->err ?: descriptor_add(w->fd, PROFIL_SPACE_SELF, &range, 1);
-	w->err = w->err ?: descriptor_enable(w->fd);
-	if (!w->err && !descriptor_burn(w->fd, w->number, 20))
-		w->err = -ETIME;
+	w->fd = must_sample(must_open(), PROFIL_SCOPE_THREAD, &range, 1);
+	MUST(descriptor_burn(w->fd, w->number, 20));
 	return NULL;
 }
 
@@ -92,7 +82,6 @@ TEST_F(session, of_each_thread_is_exact_beside_one_of_the_process)
 	for (i = 0; i < ARRAY_SIZE(workers); i++) {
 		struct worker *w = &workers[i];
 
-		ASSERT_EQ(0, w->err);
 		/* The ranges end with the thread; the session continues. */
 		EXPECT_TRUE(await(!descriptor_stats(w->fd, &w->stats) && !w->stats.targets));
 		EXPECT_EQ((u32)PROFIL_STATE_ON, w->stats.state);
@@ -118,18 +107,10 @@ TEST_F(session, is_exact_beside_three_others_of_the_same_task)
 
 	for (i = 0; i < 4; i++)
 		ranges[i] = range_of_loops(pages[i], 4);
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	tool = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	ASSERT_LE(0, fd);
-	ASSERT_LE(0, tool);
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &ranges[0], 1));
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, &ranges[1], 1));
-	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[2], 1));
-	ASSERT_EQ(0, descriptor_enable(fd));
-	ASSERT_EQ(0, descriptor_attach(tool, PROFIL_SCOPE_THREAD, 0, NULL));
-	ASSERT_EQ(0, descriptor_add(tool, PROFIL_SPACE_SELF, &ranges[3], 1));
-	ASSERT_EQ(0, descriptor_enable(tool));
+	fd = must_sample(must_open(), PROFIL_SCOPE_PROCESS, &ranges[2], 1);
+	tool = must_sample(must_open(), PROFIL_SCOPE_THREAD, &ranges[3], 1);
 	EXPECT_EQ(self->locked + 4 * PAGE, pinned_bytes());
 
 	for (i = 0; i < LOOPS; i++)

@@ -1013,15 +1013,8 @@ TEST_F_TIMEOUT(stacks, of_a_task_in_exec_or_exit_are_empty, 150)
 	siginfo_t info = {};
 	pid_t child;
 
-	fd = descriptor_open_as((struct profil_open){
-		.modes = MODES_ALL,
-		.exec = PROFIL_EXEC_FOLLOW,
-		.nr_records = 16 * RECORDS,
-		.period = 500000,
-		.stack_depth = 10,
-	});
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, descriptor_enable(fd));
+	fd = must_enable(must_open(.exec = PROFIL_EXEC_FOLLOW, .nr_records = 16 * RECORDS,
+				   .period = 500000, .stack_depth = 10));
 	child = spawn(join_and_exec);
 	/* There are more ticks than the ring can hold if the kernel is slow. */
 	do {

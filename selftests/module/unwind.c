@@ -813,14 +813,8 @@ TEST_F(unwind, takes_one_table_for_the_vDSO)
 static void open_shared(struct __test_metadata *_metadata, u64 period)
 {
 	close(fd);
-	fd = descriptor_open_as((struct profil_open) {
-		.modes = MODES_ALL,
-		.fork = PROFIL_FORK_SHARE,
-		.nr_records = RECORDS,
-		.period = period,
-		.stack_depth = DEPTH,
-	});
-	ASSERT_LE(0, fd);
+	fd = must_open(.fork = PROFIL_FORK_SHARE, .nr_records = RECORDS, .period = period,
+		       .stack_depth = DEPTH);
 	ASSERT_EQ(0, give(&table.arg));
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	ASSERT_EQ(0, descriptor_enable(fd));
@@ -1064,8 +1058,7 @@ TEST_F(unwind, refuses_descriptors_that_are_not_of_readable_files)
 TEST_F(unwind, needs_a_session_with_stacks)
 {
 	close(fd);
-	fd = descriptor_open(MODES_ALL, 0, 0, 10);
-	ASSERT_LE(0, fd);
+	fd = must_open(.nr_records = 10);
 	EXPECT_EQ(-EINVAL, give(&table.arg));
 }
 
