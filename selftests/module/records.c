@@ -28,7 +28,6 @@
 #include "send.h"
 #include "users.h"
 
-#define SELF		"/proc/self/exe"
 #define NEW_PROGRAM	"PROFIL_NEW_PROGRAM"
 #define OVERLAY_MAGIC	0x794c7630
 #define USER		1000	/* an ordinary user, for root */
@@ -47,48 +46,7 @@ struct mapping {
 static struct shared {
 	atomic_int step;
 	u64 space;
-	u64 loop;		/* address of a loop in another program */
-	struct mapping mapping;	/* the mapping that contains it */
-	struct profil_stats stats;
 } *shared;
-
-/*
- * Mappings according to the kernel
- */
-
-/* Looks up the mapping of @pc in /proc/self/maps. Returns false if there is none. */
-static bool mapping_of(u64 pc, struct mapping *m)
-{
-	unsigned long long start, end, offset, ino;
-	char line[PATH_MAX + 256];
-	bool found = false;
-	FILE *f;
-	int at;
-
-	memset(m, 0, sizeof(*m));
-	f = fopen("/proc/self/maps", "re");
-	if (!f)
-		return false;
-	while (!found && fgets(line, sizeof(line), f)) {
-		at = 0;
-		if (sscanf(line, "%llx-%llx %*s %llx %x:%x %llu %n", &start, &end, &offset,
-			   &m->major, &m->minor, &ino, &at) != 6 || !at)
-			continue;
-		found = start <= pc && pc < end;
-		line[strcspn(line, "\n")] = 0;
-		m->start = start;
-		m->end = end;
-		m->offset = offset;
-		m->ino = ino;
-		snprintf(m->path, sizeof(m->path), "%s", line + at);
-	}
-	fclose(f);
-	return found;
-}
-
-/*
- * Children
- */
 
 static bool step_is(int step)
 {
@@ -96,46 +54,82 @@ static bool step_is(int step)
 }
 
 /*
- * Run by a new program: its environment contains the descriptors of the session and of the file of
- * the shared memory.
+ * Mappings according to the kernel
  */
-static void new_program(int memory)
-{
-	u64 outside;
 
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-	if (shared == MAP_FAILED)
-		_exit(1);
-	shared->loop = loop_at(1);
-	if (!mapping_of(shared->loop, &shared->mapping))
-		_exit(2);
-	shared->step = 2;
-	if (fd < 0)
-		for (;;)
-			loop_run(1, LOOP_BURST);
-	outside = stats_now().outside;
-	_exit(loop_until(1, stats_now().outside >= outside + 10) ? 0 : 3);
+/*
+ * Looks up a mapping of process @pid: of the file @path at @offset, or if @path is NULL, the one
+ * that contains @pc. Returns false if there is none.
+ */
+static bool find_mapping(pid_t pid, u64 pc, const char *path, u64 offset, struct mapping *m)
+{
+	unsigned long long start, end, at_offset, ino;
+	char line[PATH_MAX + 256];
+	bool found = false;
+	FILE *f;
+	int at;
+
+	memset(m, 0, sizeof(*m));
+	snprintf(line, sizeof(line), "/proc/%d/maps", pid);
+	f = fopen(line, "re");
+	while (f && !found && fgets(line, sizeof(line), f)) {
+		at = 0;
+		if (sscanf(line, "%llx-%llx %*s %llx %x:%x %llu %n", &start, &end, &at_offset,
+			   &m->major, &m->minor, &ino, &at) != 6 || !at)
+			continue;
+		line[strcspn(line, "\n")] = 0;
+		m->start = start;
+		m->end = end;
+		m->offset = at_offset;
+		m->ino = ino;
+		snprintf(m->path, sizeof(m->path), "%s", line + at);
+		found = path ? at_offset == offset && !strcmp(m->path, path) :
+			start <= pc && pc < end;
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static bool mapping_of(u64 pc, struct mapping *m)
+{
+	return find_mapping(getpid(), pc, NULL, 0, m);
+}
+
+/*
+ * The program that a child executes: a copy of this program, which runs loop 1
+ */
+
+static char program[64];
+
+static void program_create(void)
+{
+	snprintf(program, sizeof(program), "/tmp/profil-new.%d", getpid());
+	copy_program(program, 0755);
+}
+
+static int exec_program(void)
+{
+	char *const argv[] = { "a new program", NULL }, *const envp[] = { NEW_PROGRAM "=", NULL };
+
+	execve(program, argv, envp);
+	return 40;
 }
 
 __attribute__((constructor)) static void be_new_program(void)
 {
-	const char *numbers = getenv(NEW_PROGRAM);
-	int memory;
-
-	if (numbers && sscanf(numbers, "%d %d", &fd, &memory) == 2)
-		new_program(memory);
+	if (getenv(NEW_PROGRAM))
+		loop_for_ever((void *)1);
 }
 
-static int memory = -1;		/* the file of the shared memory */
-
-static void exec_new(const char *path, int descriptor)
+/* Waits until @pid runs the program. Returns the address of its loops, which are in @m. */
+static u64 text_of_program(pid_t pid, struct mapping *m)
 {
-	char *const argv[] = { "a new program", NULL };
-	char env[64];
-	char *const envp[] = { env, NULL };
+	struct mapping own;
 
-	snprintf(env, sizeof(env), NEW_PROGRAM "=%d %d", descriptor, dup(memory));
-	execve(path, argv, envp);
+	MUST(mapping_of(addr(loops_text), &own));
+	MUST(await(find_mapping(pid, 0, program, own.offset, m)));
+	return m->start + addr(loops_text) - own.start;
 }
 
 /* Returns true if @r describes the mapping @m of its pc correctly, with or without a file. */
@@ -190,11 +184,7 @@ FIXTURE(records) {
 FIXTURE_SETUP(records)
 {
 	ASSERT_DEVICE();
-	memory = memfd_create("shared", MFD_CLOEXEC);
-	ASSERT_LE(0, memory);
-	ASSERT_EQ(0, ftruncate(memory, sizeof(*shared)));
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-	ASSERT_NE(MAP_FAILED, (void *)shared);
+	shared = map_shared(sizeof(*shared));
 	self->users = module_users();
 	self->locked = pinned_bytes();
 	ASSERT_TRUE(module_is_built_in() || self->users > 0);
@@ -263,11 +253,11 @@ TEST_F(records, describe_a_tick)
 	struct stat st;
 	ssize_t n;
 
-	n = readlink(SELF, path, sizeof(path) - 1);
+	n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 	ASSERT_LT(0, n);
 	path[n] = 0;
-	ASSERT_EQ(0, stat(SELF, &st));
-	ASSERT_EQ(0, statfs(SELF, &fs));
+	ASSERT_EQ(0, stat(path, &st));
+	ASSERT_EQ(0, statfs(path, &fs));
 	ASSERT_TRUE(mapping_of(loop_at(3), &m));
 	EXPECT_EQ(0, strcmp(path, m.path));
 	ASSERT_EQ(0, prctl(PR_SET_NAME, "a looping task"));
@@ -506,30 +496,25 @@ TEST_F(records, have_the_mode_of_their_tick)
 
 static char file[64];		/* a file of code, with the loops on its second page */
 
-/* Creates a file with the loops at offset PAGE. Returns its descriptor, or a negative errno. */
-static int code_file(const char *name)
+static int code;		/* its descriptor */
+
+/* Maps the loops of a new file. Returns NULL if there can be no code in /tmp. */
+static void *map_code(const char *name)
 {
-	static char code[2 * PAGE_MAX];
-	const ssize_t size = 2 * PAGE;
-	int to;
+	static char bytes[2 * PAGE_MAX];
+	void *text;
 
 	snprintf(file, sizeof(file), "/tmp/profil-%s.%d", name, getpid());
-	memcpy(code + PAGE, loops_text, LOOPS * LOOP_SIZE);
+	memcpy(bytes + PAGE, loops_text, LOOPS * LOOP_SIZE);
 	unlink(file);
-	to = open(file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
-	if (to < 0)
-		return -errno;
-	if (write(to, code, size) != size)
-		return -EIO;
-	return to;
-}
-
-/* Maps the loops of the file. Returns NULL if it cannot be executed. */
-static void *map_code(int code)
-{
-	void *text = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, code, PAGE);
-
-	return text == MAP_FAILED ? NULL : text;
+	code = open(file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+	MUST(code >= 0 && write(code, bytes, 2 * PAGE) == (ssize_t)(2 * PAGE));
+	text = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, code, PAGE);
+	if (text != MAP_FAILED)
+		return text;
+	unlink(file);
+	close(code);
+	return NULL;
 }
 
 #define NEED_CODE(text) \
@@ -558,17 +543,11 @@ TEST_F(records, name_the_file_of_a_mapping_that_was_unmapped_before_the_read)
 	struct mapping m;
 	struct statfs fs;
 	struct stat st;
-	void *text;
-	int code;
+	void *text = map_code("code");
 
-	code = code_file("code");
-	ASSERT_LE(0, code);
+	NEED_CODE(text);
 	ASSERT_EQ(0, fstat(code, &st));
 	ASSERT_EQ(0, fstatfs(code, &fs));
-	text = map_code(code);
-	if (!text)
-		unlink(file);
-	NEED_CODE(text);
 	ASSERT_TRUE(mapping_of(addr(text), &m));
 	EXPECT_EQ(0, strcmp(file, m.path));
 	EXPECT_EQ(PAGE, m.offset);
@@ -600,27 +579,20 @@ TEST_F(records, name_the_right_one_of_two_files_mapped_at_the_same_address)
 	struct profil_stats s;
 	struct mapping m[2];
 	char first[64];
+	void *text = map_code("first"), *second;
 	u64 changed;
-	void *text;
-	int code;
 
-	code = code_file("first");
-	ASSERT_LE(0, code);
-	strcpy(first, file);
-	text = map_code(code);
-	if (!text)
-		unlink(first);
 	NEED_CODE(text);
+	strcpy(first, file);
 	ASSERT_TRUE(mapping_of(addr(text), &m[0]));
 	close(code);
 	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
 	EXPECT_TRUE(run_until(text, 5, 20));
 
-	code = code_file("second");
-	ASSERT_LE(0, code);
+	second = map_code("second");
+	ASSERT_NE(NULL, second);
 	changed = now_ns();
-	ASSERT_EQ(text, mmap(text, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, code,
-			     PAGE));
+	ASSERT_EQ(text, mremap(second, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, text));
 	ASSERT_TRUE(mapping_of(addr(text), &m[1]));
 	close(code);
 	EXPECT_TRUE(run_until(text, 5, 20));
@@ -666,17 +638,13 @@ static unsigned int fdinfo_lines(const char *start)
 /* Leaves records of a tick in a new file, which is unmapped and deleted then. */
 static bool tick_in_new_file(const char *name)
 {
-	int code = code_file(name);
-	void *text;
+	void *text = map_code(name);
 	bool came;
 
-	if (code < 0)
-		return false;
-	text = map_code(code);
-	unlink(file);
-	close(code);
 	if (!text)
 		return false;
+	unlink(file);
+	close(code);
 	came = run_until(text, 5, 2);
 	munmap(text, PAGE);
 	return came;
@@ -710,16 +678,14 @@ TEST_F_TIMEOUT(records, have_at_most_64_files_in_fdinfo, 150)
 
 TEST_F(records, keep_the_lock_of_a_file_until_the_close)
 {
-	int code = code_file("locked"), again;
-	void *text;
+	void *text = map_code("locked");
+	int again;
 
-	ASSERT_LE(0, code);
+	NEED_CODE(text);
 	again = open(file, O_RDONLY | O_CLOEXEC);
 	unlink(file);
 	ASSERT_LE(0, again);
 	ASSERT_EQ(0, flock(code, LOCK_EX));
-	text = map_code(code);
-	NEED_CODE(text);
 	close(code);
 	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
 	EXPECT_TRUE(run_until(text, 5, 2));
@@ -869,12 +835,11 @@ TEST_F(records, have_an_empty_path_for_one_longer_than_PATH_MAX)
 	char top[] = "/tmp/profil-long.XXXXXX", name[NAME_MAX + 1] = "";
 	const unsigned int depth = PATH_MAX / NAME_MAX + 1;
 	unsigned int i, in_file = 0;
-	void *text;
-	int code;
+	void *text = map_code("deep");
 
+	NEED_CODE(text);
+	close(code);
 	memset(name, 'd', NAME_MAX);
-	code = code_file("deep");
-	ASSERT_LE(0, code);
 	ASSERT_NE(NULL, mkdtemp(top));
 	ASSERT_EQ(0, chdir(top));
 	for (i = 0; i < depth; i++) {
@@ -882,9 +847,6 @@ TEST_F(records, have_an_empty_path_for_one_longer_than_PATH_MAX)
 		ASSERT_EQ(0, chdir(name));
 	}
 	ASSERT_EQ(0, rename(file, "code"));
-	text = map_code(code);
-	ASSERT_NE(NULL, text);
-	close(code);
 
 	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
 	EXPECT_TRUE(run_until(text, 5, 20));
@@ -1204,67 +1166,49 @@ static short polled(int timeout)
 	return poll(&p, 1, timeout) < 0 ? -1 : p.revents;
 }
 
+/* A thread that makes one call, in which it waits */
 static struct reader {
 	pthread_t thread;
-	atomic_int state;	/* 1: before the call, 2: after the call */
+	ssize_t (*call)(void);
+	atomic_int tid;
+	atomic_bool done;	/* the call has returned */
 	ssize_t result;
 	int error;
 	u64 buffer[8192];
 } reader;
 
-static void *read_once(void *unused)
+static ssize_t read_once(void)
 {
-	(void)unused;
-	reader.state = 1;
-	reader.result = read(fd, reader.buffer, sizeof(reader.buffer));
-	reader.error = errno;
-	reader.state = 2;
-	return NULL;
+	return read(fd, reader.buffer, sizeof(reader.buffer));
 }
 
-static void *poll_once(void *unused)
+static ssize_t poll_once(void)
 {
-	(void)unused;
-	reader.state = 1;
-	reader.result = polled(-1);
-	reader.state = 2;
-	return NULL;
+	return polled(-1);
 }
-
-/* Returns true if the thread is asleep. */
-static bool reader_sleeps(void)
-{
-	char path[64], line[256];
-	const char *name;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)thread_id);
-	name = strrchr(file_line(path, line, sizeof(line)), ')');
-	return name && name[2] == 'S';
-}
-
-static void *(*reader_work)(void *);
 
 static void *reader_run(void *unused)
 {
-	thread_id = gettid();
-	return reader_work(unused);
+	reader.tid = gettid();
+	reader.result = reader.call();
+	reader.error = errno;
+	reader.done = true;
+	return unused;
 }
 
-/* Starts the thread, and checks that it waits. */
-static bool reader_waits(void *(*work)(void *))
+/* Starts the thread. Returns true if it waits in the call. */
+static bool reader_waits(ssize_t (*call)(void))
 {
-	reader_work = work;
-	if (pthread_create(&reader.thread, NULL, reader_run, NULL))
-		return false;
-	return await(reader.state >= 1 && reader_sleeps()) && reader.state == 1;
+	reader.call = call;
+	MUST(!pthread_create(&reader.thread, NULL, reader_run, NULL));
+	return await(reader.tid && task_state(reader.tid) == 'S') && !reader.done;
 }
 
-static int tick_for_ever(void)
+static int join_for_ever(void)
 {
-	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL))
-		return 1;
-	for (;;)
-		loop_run(0, LOOP_BURST);
+	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	loop_for_ever((void *)0);
+	return 0;
 }
 
 /* A read that polls all the time gets one record or none. */
@@ -1277,7 +1221,7 @@ TEST_F_TIMEOUT(records, are_read_one_by_one_while_new_ones_arrive, 150)
 
 	fd = must_enable(must_open(.nr_records = ENOUGH, .period = 50000));
 	fcntl(fd, F_SETFL, O_NONBLOCK);
-	child = spawn(tick_for_ever);
+	child = spawn(join_for_ever);
 	while (found < 1500) {
 		n = read(fd, record, sizeof(record));
 		if (n < 0 && errno != EAGAIN)
@@ -1287,8 +1231,7 @@ TEST_F_TIMEOUT(records, are_read_one_by_one_while_new_ones_arrive, 150)
 	EXPECT_EQ(1500U, found) {
 		TH_LOG("errno %d", errno);
 	}
-	kill(child, SIGKILL);
-	waitpid(child, NULL, 0);
+	killed(child);
 }
 
 static void *read_for_ever(void *buffer)
@@ -1310,12 +1253,9 @@ static int exit_before_reading(void)
 
 	CPU_ZERO(&one);
 	CPU_SET(sched_getcpu(), &one);
-	if (sched_setaffinity(0, sizeof(one), &one))
-		return 1;
-	if (open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH))
-		return 2;
-	if (pthread_create(&thread, NULL, read_for_ever, buffer))
-		return 3;
+	MUST(!sched_setaffinity(0, sizeof(one), &one));
+	MUST(!open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH));
+	MUST(!pthread_create(&thread, NULL, read_for_ever, buffer));
 	return loop_until(0, stats_now().outside >= 5) ? 0 : 4;
 }
 
@@ -1325,7 +1265,6 @@ TEST_F(records, do_not_keep_a_reader_from_exiting)
 		int status = -1;
 		pid_t child = spawn(exit_before_reading);
 
-		ASSERT_LT(0, child);
 		ASSERT_TRUE(await(waitpid(child, &status, WNOHANG) == child));
 		ASSERT_EQ(0, status);
 	}
@@ -1340,7 +1279,7 @@ TEST_F(records, wake_a_waiting_read)
 	EXPECT_EQ(0, polled(0));
 	ASSERT_TRUE(reader_waits(read_once));
 	ASSERT_EQ(0, descriptor_enable(fd));
-	EXPECT_TRUE(loop_until(0, reader.state == 2));
+	EXPECT_TRUE(loop_until(0, reader.done));
 	pthread_join(reader.thread, NULL);
 	EXPECT_LT(0, reader.result);
 	EXPECT_LE(1, take(reader.buffer, reader.result));
@@ -1353,7 +1292,7 @@ TEST_F(records, wake_a_waiting_poll)
 	EXPECT_EQ(0, polled(0));
 	ASSERT_TRUE(reader_waits(poll_once));
 	ASSERT_EQ(0, descriptor_enable(fd));
-	EXPECT_TRUE(loop_until(0, reader.state == 2));
+	EXPECT_TRUE(loop_until(0, reader.done));
 	pthread_join(reader.thread, NULL);
 	EXPECT_EQ(POLLIN, reader.result);
 	ASSERT_EQ(0, descriptor_disable(fd, NULL));
@@ -1394,7 +1333,7 @@ TEST_F(records, are_waited_for_until_a_signal_interrupts_the_read)
 	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
 	ASSERT_OPEN(fd, 16);
 	ASSERT_TRUE(reader_waits(read_once));
-	EXPECT_TRUE(await(pthread_kill(reader.thread, SIGUSR1) || reader.state == 2));
+	EXPECT_TRUE(await(pthread_kill(reader.thread, SIGUSR1) || reader.done));
 	pthread_join(reader.thread, NULL);
 	EXPECT_EQ(-1, reader.result);
 	EXPECT_EQ(EINTR, reader.error);
@@ -1579,7 +1518,7 @@ TEST_F(records, are_not_waited_for_after_the_last_target_has_exited)
 	ASSERT_TRUE(reader_waits(read_once));
 	shared->step = 2;
 	EXPECT_EQ(0, status_of(child));
-	EXPECT_TRUE(await(reader.state == 2));
+	EXPECT_TRUE(await(reader.done));
 	pthread_join(reader.thread, NULL);
 	EXPECT_EQ(0, reader.result);
 }
@@ -1588,9 +1527,20 @@ static int ends[2];
 
 static int create_and_exit(void)
 {
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
-	MUST(fd >= 0 && !send_fd(ends[1], fd));
+	MUST(!send_fd(ends[1], must_open(.nr_records = ENOUGH)));
 	return step_is(1) ? 0 : 35;
+}
+
+/* A child creates the session, which ends when the child exits, after step 1. */
+static pid_t spawn_creator(void)
+{
+	pid_t child;
+
+	MUST(!socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
+	child = spawn(create_and_exit);
+	fd = receive_fd(ends[0]);
+	MUST(fd >= 0);
+	return child;
 }
 
 TEST_F(records, can_be_read_after_the_session_has_ended)
@@ -1600,10 +1550,7 @@ TEST_F(records, can_be_read_after_the_session_has_ended)
 	pid_t child;
 
 	ASSERT_TRUE(mapping_of(loop_at(0), &m));
-	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
-	child = spawn(create_and_exit);
-	fd = receive_fd(ends[0]);
-	ASSERT_LE(0, fd);
+	child = spawn_creator();
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
 	ASSERT_EQ(0, descriptor_enable(fd));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 20));
@@ -1625,16 +1572,13 @@ TEST_F(records, are_not_waited_for_after_the_end_of_the_session)
 {
 	pid_t child;
 
-	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
-	child = spawn(create_and_exit);
-	fd = receive_fd(ends[0]);
-	ASSERT_LE(0, fd);
+	child = spawn_creator();
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	ASSERT_TRUE(reader_waits(read_once));
 	shared->step = 1;
 	EXPECT_EQ(0, status_of(child));
 	EXPECT_TRUE(await(stats_now().state == PROFIL_STATE_ENDED));
-	EXPECT_TRUE(await(reader.state == 2));
+	EXPECT_TRUE(await(reader.done));
 	pthread_join(reader.thread, NULL);
 	EXPECT_EQ(0, reader.result);
 	EXPECT_EQ(POLLHUP, polled(0));
@@ -1656,59 +1600,31 @@ TEST_F(records, are_not_left_if_nr_records_is_0)
  * Processes that exec, exit and fork
  */
 
-static char program[64];
-
-/* Creates a copy of this program under another name. */
-static int program_create(void)
-{
-	char buffer[65536];
-	int from, to, err = 0;
-	ssize_t n;
-
-	snprintf(program, sizeof(program), "/tmp/profil-new.%d", getpid());
-	unlink(program);
-	from = open(SELF, O_RDONLY | O_CLOEXEC);
-	to = open(program, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
-	if (from < 0 || to < 0)
-		return -errno;
-	while ((n = read(from, buffer, sizeof(buffer))) > 0)
-		if (write(to, buffer, n) != n)
-			err = -EIO;
-	close(to);
-	close(from);
-	return err;
-}
-
 static int tick_and_exec(void)
 {
-	int status = join_and_tick();
-
-	if (status)
-		return status;
-	exec_new(program, dup(fd));
-	return 40;
+	MUST(!join_and_tick());
+	return exec_program();
 }
 
 TEST_F(records, describe_a_process_that_has_execed_and_exited_since)
 {
 	unsigned int i, old = 0, new = 0;
 	u64 new_space = 0, text;
+	struct mapping m, new_m;
 	struct profil_stats s;
-	struct mapping m;
 	pid_t child;
 
-	ASSERT_EQ(0, program_create());
+	program_create();
 	ASSERT_TRUE(mapping_of(loop_at(4), &m));
 	fd = must_enable(must_open(.modes = PROFIL_MODE_USER, .exec = PROFIL_EXEC_FOLLOW,
 				   .nr_records = ENOUGH));
 	child = spawn(tick_and_exec);
-	EXPECT_EQ(0, status_of(child));
+	text = text_of_program(child, &new_m);
+	EXPECT_TRUE(await(read_all() || count_records(text, 1) >= 10));
+	EXPECT_EQ(128 + SIGKILL, killed(child));
 	expect_end(_metadata);
 	ASSERT_DISABLE(fd, &s);
 	EXPECT_EQ(s.outside, nr);
-
-	text = shared->loop - LOOP_BLOCK - LOOP_SIZE;
-	EXPECT_EQ(0, strcmp(program, shared->mapping.path));
 	expect_ids(_metadata, child);
 	for (i = 0; i < nr; i++) {
 		const struct profil_record *r = records[i];
@@ -1725,7 +1641,7 @@ TEST_F(records, describe_a_process_that_has_execed_and_exited_since)
 				continue;
 			new++;
 			EXPECT_EQ(0, strncmp(strrchr(program, '/') + 1, r->comm, 15));
-			EXPECT_DESCRIBES(r, &shared->mapping);
+			EXPECT_DESCRIBES(r, &new_m);
 		}
 	}
 	EXPECT_LE(5U, old);
@@ -1878,35 +1794,25 @@ TEST_F_TIMEOUT(records, are_not_left_in_exec_and_exit_by_a_session_without_recor
 	EXPECT_EQ(s.dropped, s.dropped_exec + s.dropped_exit);
 }
 
-static int tick_and_exec_for_ever(void)
-{
-	int status = join_and_tick();
-
-	if (status)
-		return status;
-	exec_new(SELF, -1);
-	return 40;
-}
-
 TEST_F(records, name_the_address_space_to_which_ranges_can_be_added)
 {
 	struct profil_range range = range_of_loops(page, 4);
-	u64 space = 0, moved, old_space;
+	u64 space = 0, moved, text;
 	struct profil_stats s;
+	struct mapping m;
 	unsigned int i;
 	pid_t child;
 
+	program_create();
 	fd = must_enable(must_open(.exec = PROFIL_EXEC_FOLLOW, .nr_records = ENOUGH));
-	child = spawn(tick_and_exec_for_ever);
-	ASSERT_TRUE(step_is(2));
-	old_space = shared->space;
-	moved = shared->loop - loop_at(1);
+	child = spawn(tick_and_exec);
+	text = text_of_program(child, &m);
+	moved = text - addr(loops_text);
 	for (i = 0; !space; ) {
 		ASSERT_EQ(POLLIN, polled(20000));
 		ASSERT_EQ(0, read_all());
 		for (; i < nr && !space; i++)
-			if (records[i]->space != old_space &&
-			    in_loop(records[i], addr(loops_text) + moved, 1))
+			if (records[i]->space != shared->space && in_loop(records[i], text, 1))
 				space = records[i]->space;
 	}
 	range.start += moved;
@@ -1914,13 +1820,13 @@ TEST_F(records, name_the_address_space_to_which_ranges_can_be_added)
 	range.offset += moved;
 	ASSERT_EQ(0, descriptor_add(fd, space, &range, 1));
 	EXPECT_TRUE(await(*(volatile u32 *)&page[1] >= 10));
-	kill(child, SIGKILL);
-	EXPECT_EQ(128 + SIGKILL, status_of(child));
+	EXPECT_EQ(128 + SIGKILL, killed(child));
 	EXPECT_TRUE(await(!stats_now().targets));
 	ASSERT_DISABLE(fd, &s);
 	EXPECT_EQ(s.hit, counters_sum(page, 4, LOOPS));
 	EXPECT_EQ(1, read_all());
 	EXPECT_EQ(s.outside, nr);
+	unlink(program);
 }
 
 static int tick_in_child(void)
@@ -2024,13 +1930,9 @@ TEST_F(records, have_id_0_if_the_creator_cannot_see_the_process)
 	pid_t child;
 
 	SKIP_IF(geteuid(), "only root can make a pid namespace");
-	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
 	ASSERT_EQ(0, unshare(CLONE_NEWPID));
-	child = spawn(create_and_exit);
-	fd = receive_fd(ends[0]);
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	ASSERT_EQ(0, descriptor_enable(fd));
+	child = spawn_creator();
+	must_sample(fd, PROFIL_SCOPE_PROCESS, NULL, 0);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 10));
 	EXPECT_EQ(0, read_all());
 	shared->step = 1;
