@@ -42,18 +42,15 @@ static void prepare(struct __test_metadata *_metadata)
 }
 
 FIXTURE(hostile) {
-	int unused;
 };
 
 FIXTURE_SETUP(hostile)
 {
-	self->unused = 0;
 	prepare(_metadata);
 }
 
 FIXTURE_TEARDOWN(hostile)
 {
-	munmap(shared, sizeof(*shared));
 }
 
 /* Becomes an ordinary user with Debian's limits. */
@@ -67,6 +64,14 @@ static void be_user(void)
 		return;
 	MUST(!setresgid(USER, USER, USER) && !setresuid(USER, USER, USER));
 	prctl(PR_SET_PDEATHSIG, SIGKILL);	/* setresuid() has cleared it */
+}
+
+static int open_attached(u32 nr_records)
+{
+	int new = must_open(.nr_records = nr_records);
+
+	MUST(!descriptor_attach(new, PROCESS, 0, NULL));
+	return new;
 }
 
 /*
@@ -134,10 +139,8 @@ TEST_F(hostile, workers_use_less_CPU_time_than_processes_that_discard_pages)
 	pid_t pids[CROWD];
 	unsigned int i;
 
-	for (i = 0; i < CROWD; i++) {
+	for (i = 0; i < CROWD; i++)
 		pids[i] = spawn(discard_pages);
-		ASSERT_LT(0, pids[i]);
-	}
 	ASSERT_TRUE(await(shared->arrived == CROWD));
 	for (i = 0; i < CROWD; i++)
 		paid -= task_ns(pids[i]);
@@ -177,15 +180,11 @@ static int fork_many(bool tick)
 	be_user();
 	MUST(!session_start(PROCESS, 0, ranges, query.max_ranges));
 	for (unsigned int i = 0; i < PAUSERS; i++) {
-		pids[i] = fork();
-		MUST(pids[i] >= 0);
-		if (!pids[i]) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pids[i] = SPAWN(({
 			if (tick)
 				loop_spend(0, 2, query.tick_ns);
-			for (;;)
-				pause();
-		}
+			pause();
+		}));
 	}
 	await(workers_are_idle());
 	for (unsigned int i = 0; i < PAUSERS; i++)
@@ -291,16 +290,6 @@ static long long objects(const char *name)
 
 static int ends[2];
 
-static int open_and_leave(void)
-{
-	int fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-
-	MUST(fd >= 0);
-	MUST(!descriptor_attach(fd, PROCESS, 0, NULL));
-	MUST(!send_fd(ends[0], fd));
-	return 0;
-}
-
 TEST_F(hostile, an_open_descriptor_does_not_pin_the_mm_and_task_of_its_dead_creator)
 {
 	static const char *const kept[] = { "mm_struct", "task_struct", "signal_cache" };
@@ -316,7 +305,7 @@ TEST_F(hostile, an_open_descriptor_does_not_pin_the_mm_and_task_of_its_dead_crea
 		ASSERT_LT(0, before[i]);
 	}
 	for (i = 0; i < CREATORS; i++) {
-		ASSERT_EQ(0, status_of(spawn(open_and_leave)));
+		EXPECT_CHILD(MUST(!send_fd(ends[0], open_attached(0))));
 		fds[i] = receive_fd(ends[1]);
 		ASSERT_LE(0, fds[i]);
 	}
@@ -351,24 +340,16 @@ TEST_F(hostile, an_open_descriptor_does_not_pin_the_mm_and_task_of_its_dead_crea
 #define SLOTS_CLOCKED	2U	/* of these, with a period */
 #define PERIOD		10000000
 
-static u32 crowd_scope, crowd_clocked;
-
 /* Attaches the maximum number of sessions to itself, and checks that one more fails. */
-static int attach_itself_until_busy(void)
+static int attach_itself_until_busy(u32 scope, bool clocked)
 {
-	const u32 most = crowd_clocked ? query.max_clocked : query.max_sessions;
+	const u32 most = clocked ? query.max_clocked : query.max_sessions;
 	u32 n = 0;
 	int err;
 
 	be_user();
 	do {
-		int fd = descriptor_open_as((struct profil_open){
-			.modes = MODES_ALL,
-			.period = crowd_clocked ? PERIOD : 0,
-		});
-
-		MUST(fd >= 0);
-		err = descriptor_attach(fd, crowd_scope, 0, NULL);
+		err = descriptor_attach(must_open(.period = clocked ? PERIOD : 0), scope, 0, NULL);
 	} while (!err && ++n <= most);
 	MUST(err == -EBUSY && n == most);
 	shared->step = 1;
@@ -412,28 +393,20 @@ static void close_all(int *fds)
 		close(fds[i]);
 }
 
-static int wait_and_attach_itself(void)
-{
-	MUST(await(shared->step == 2));
-	return attach_itself_until_busy();
-}
-
 static void expect_slots(struct __test_metadata *_metadata, u32 scope, bool clocked)
 {
 	int fds[SLOTS + 1];
 	pid_t target;
 
 	NEED_ROOT("a capability");
-	crowd_scope = scope;
-	crowd_clocked = clocked;
-	target = spawn(attach_itself_until_busy);
+	target = SPAWN(attach_itself_until_busy(scope, clocked));
 	ASSERT_TRUE(await(shared->step == 1));
 	expect_attached(_metadata, scope, target, fds);
 	EXPECT_EQ(128 + SIGKILL, killed(target));
 	close_all(fds);
 
 	/* The other order: first the capable process attaches its sessions, then the target. */
-	target = spawn(wait_and_attach_itself);
+	target = SPAWN(await(shared->step == 2) ? attach_itself_until_busy(scope, clocked) : 1);
 	expect_attached(_metadata, scope, target, fds);
 	shared->step = 2;
 	EXPECT_TRUE(await(shared->step == 1));
@@ -496,15 +469,6 @@ TEST_F(hostile, a_child_does_not_inherit_CAP_IPC_LOCK_that_its_parent_dropped)
 
 static int fd = -1;		/* of the session under test */
 
-static int open_attached(u32 nr_records)
-{
-	int new = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, nr_records);
-
-	MUST(new >= 0);
-	MUST(!descriptor_attach(new, PROCESS, 0, NULL));
-	return new;
-}
-
 #define EXPEDITED	"profil_expedited"
 
 /* Returns how many expedited grace periods @n snapshots cause; -1 if that is not known. */
@@ -529,34 +493,31 @@ static long long expedited_by(int session, unsigned int n)
 #define SNAPSHOTS	500
 #define OF_OTHERS	20	/* grace periods that the rest of the kernel may cause */
 
+#define EXPECT_FEW_EXPEDITED() do {			\
+	long long n_ = expedited_by(fd, SNAPSHOTS);	\
+							\
+	EXPECT_LE(0, n_);				\
+	EXPECT_GE(OF_OTHERS, n_);			\
+} while (0)
+
 TEST_F(hostile, snapshots_of_a_disabled_session_interrupt_no_CPU)
 {
-	long long n;
-
 	NEED_ROOT("kprobe events");
 	fd = open_attached(0);
-	n = expedited_by(fd, SNAPSHOTS);
-	ASSERT_LE(0, n);
-	EXPECT_GE(OF_OTHERS, n);
+	EXPECT_FEW_EXPEDITED();
 	/* The same after the session has been enabled and disabled. */
 	ASSERT_EQ(0, descriptor_enable(fd));
 	ASSERT_TRUE(descriptor_burn(fd, 0, 2));
 	ASSERT_EQ(0, descriptor_disable(fd, NULL));
-	n = expedited_by(fd, SNAPSHOTS);
-	ASSERT_LE(0, n);
-	EXPECT_GE(OF_OTHERS, n);
+	EXPECT_FEW_EXPEDITED();
 	close(fd);
 }
 
 TEST_F(hostile, snapshots_of_a_session_without_targets_interrupt_no_CPU)
 {
-	long long n;
-
 	NEED_ROOT("kprobe events");
 	fd = must_enable(must_open());
-	n = expedited_by(fd, SNAPSHOTS);
-	ASSERT_LE(0, n);
-	EXPECT_GE(OF_OTHERS, n);
+	EXPECT_FEW_EXPEDITED();
 	close(fd);
 }
 
@@ -593,10 +554,8 @@ TEST_F(hostile, snapshots_of_a_page_copied_for_hours_are_refused)
 
 static void *sleep_until_killed(void *unused)
 {
-	(void)unused;
-	for (;;)
-		pause();
-	return NULL;
+	pause();
+	return unused;
 }
 
 /* Snapshots must wait for the other thread, which could be sampled at that moment. */
@@ -653,18 +612,11 @@ static void be_on(int cpu)
 	MUST(!sched_setaffinity(0, sizeof(set), &set));
 }
 
-static u32 others_scope;	/* of the session that samples the other process */
-
 /* Samples itself, with a clock, on the second CPU. */
-static int be_sampled_on_cpu_1(void)
+static int be_sampled_on_cpu_1(u32 scope)
 {
-	int own;
-
 	be_on(1);
-	own = descriptor_open_as((struct profil_open){
-		.modes = MODES_ALL, .period = query.min_period,
-	});
-	MUST(own >= 0 && !descriptor_attach(own, others_scope, 0, NULL) && !descriptor_enable(own));
+	must_sample(must_open(.period = query.min_period), scope, NULL, 0);
 	shared->step = 1;
 	loop_for_ever((void *)1);
 	return 0;
@@ -708,8 +660,7 @@ static void expect_no_interrupts(struct __test_metadata *_metadata, u32 scope)
 	SKIP_IF(sysconf(_SC_NPROCESSORS_ONLN) < 2, "needs two CPUs");
 	SKIP_IF(!trace_interrupts(), "needs root and the function tracer");
 	ASSERT_EQ(0, sched_getaffinity(0, sizeof(cpus), &cpus));
-	others_scope = scope;
-	other = spawn(be_sampled_on_cpu_1);
+	other = SPAWN(be_sampled_on_cpu_1(scope));
 	ASSERT_TRUE(await(shared->step == 1));
 	be_on(0);
 	fd = must_sample(must_open(.period = query.min_period), PROCESS, NULL, 0);
@@ -737,11 +688,8 @@ TEST_F_TIMEOUT(hostile, changes_of_a_session_interrupt_no_CPU_of_a_thread_of_ano
 #define TERABYTES	(16UL << 40)
 #define INVALIDATORS	4
 
-static char *terabytes;
-
-static int invalidate_for_ever(void *unused)
+static int invalidate_for_ever(void *terabytes)
 {
-	(void)unused;
 	for (;;)
 		madvise(terabytes, TERABYTES, MADV_DONTNEED);
 	return 0;
@@ -754,6 +702,7 @@ static int invalidate_for_ever(void *unused)
 static int open_during_invalidations(void)
 {
 	pid_t children[INVALIDATORS];
+	char *terabytes;
 	int own;
 
 	terabytes = mmap(NULL, TERABYTES, PROT_READ,
@@ -763,7 +712,7 @@ static int open_during_invalidations(void)
 		(void)*(volatile char *)(terabytes + i);
 	for (int i = 0; i < INVALIDATORS; i++) {
 		children[i] = clone(invalidate_for_ever, map_pages(16) + 16 * PAGE,
-				    CLONE_VM | SIGCHLD, NULL);
+				    CLONE_VM | SIGCHLD, terabytes);
 		MUST(children[i] > 0);
 	}
 	own = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
@@ -787,83 +736,6 @@ static struct held held;
 static int others_fd = -1;
 static int closed_fd = -1;
 
-static int wait_in_add(void)
-{
-	return descriptor_add(fd, PROFIL_SPACE_SELF, (void *)held.memory, 1);
-}
-
-static int wait_in_add_for_buffer(void)
-{
-	struct profil_range range = range_of(2, 3, held.memory, PAGE / 4, 4);
-
-	return descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1);
-}
-
-static int wait_in_start(void)
-{
-	return session_start(PROCESS, 0, (void *)held.memory, 1);
-}
-
-static int wait_in_start_for_buffer(void)
-{
-	struct profil_range range = range_of_loops(held.memory, 4);
-
-	return session_start(PROCESS, 0, &range, 1);
-}
-
-static int wait_in_replace_for_buffer(void)
-{
-	struct profil_range range = range_of_loops(held.memory, 4);
-
-	return session_start(THREAD, PROFIL_START_REPLACE, &range, 1);
-}
-
-static int wait_in_snapshot(void)
-{
-	return descriptor_snapshot(fd, 0, (void *)held.memory, 1, NULL);
-}
-
-static int wait_in_snapshot_to(void)
-{
-	struct profil_copy copy = { addr(page), addr(held.memory), PAGE };
-
-	return descriptor_snapshot(fd, 0, &copy, 1, NULL);
-}
-
-static int wait_in_snapshot_from(void)
-{
-	struct profil_copy copy = { addr(held.memory), addr(others_page), PAGE };
-
-	return descriptor_snapshot(fd, 0, &copy, 1, NULL);
-}
-
-static int wait_in_reset(void)
-{
-	struct profil_copy copy = { addr(held.memory), 0, PAGE };
-
-	return descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, &copy, 1, NULL);
-}
-
-static int wait_in_stats(void)
-{
-	return descriptor_ioctl(fd, PROFIL_IOC_STATS, held.memory);
-}
-
-static int wait_in_disable(void)
-{
-	struct profil_disable disable = {
-		.size = sizeof(disable),
-		.stats = addr(held.memory),
-	};
-
-	return descriptor_ioctl(fd, PROFIL_IOC_DISABLE, &disable);
-}
-
-static int wait_in_read(void)
-{
-	return read(fd, held.memory, PAGE);
-}
-
 static void *wait_in(void *call)
 {
 	(*(int (**)(void))call)();
@@ -878,26 +750,21 @@ static void *call_all_others(void *done)
 	struct profil_copy copy = { addr(others_page), 0, PAGE };
 	struct profil_stats s;
 
-	close(closed_fd);
-	*n = 1;
-	descriptor_stats(others_fd, &s);
-	*n = 2;
-	descriptor_enable(others_fd);
-	*n = 3;
-	descriptor_add(others_fd, PROFIL_SPACE_SELF, &range, 1);
-	*n = 4;
-	descriptor_snapshot(others_fd, 0, &copy, 1, &s);
-	*n = 5;
-	descriptor_remove(others_fd, PROFIL_SPACE_SELF, 0, UINT64_MAX);
-	*n = 6;
-	descriptor_disable(others_fd, &s);
-	*n = 7;
-	session_stats(PROCESS, &s);
-	*n = 8;
-	session_start(THREAD, 0, &range, 1);
-	*n = 9;
-	session_stop(THREAD, &s);
-	*n = 10;
+#define OTHER(call) do {	\
+	call;			\
+	++*n;			\
+} while (0)
+	OTHER(close(closed_fd));
+	OTHER(descriptor_stats(others_fd, &s));
+	OTHER(descriptor_enable(others_fd));
+	OTHER(descriptor_add(others_fd, PROFIL_SPACE_SELF, &range, 1));
+	OTHER(descriptor_snapshot(others_fd, 0, &copy, 1, &s));
+	OTHER(descriptor_remove(others_fd, PROFIL_SPACE_SELF, 0, UINT64_MAX));
+	OTHER(descriptor_disable(others_fd, &s));
+	OTHER(session_stats(PROCESS, &s));
+	OTHER(session_start(THREAD, 0, &range, 1));
+	OTHER(session_stop(THREAD, &s));
+#undef OTHER
 	return NULL;
 }
 
@@ -909,40 +776,55 @@ static const char *const others[NR_OTHERS + 1] = {
 };
 
 FIXTURE(call) {
-	int unused;
 };
 
 FIXTURE_VARIANT(call) {
 	int (*call)(void);
 };
 
-#define CALL(name, call_)			\
-	FIXTURE_VARIANT_ADD(call, name) {	\
-		.call = call_,			\
+#define CALL(name, ...)						\
+	static int call_##name(void)				\
+	{							\
+		return __VA_ARGS__;				\
+	}							\
+	FIXTURE_VARIANT_ADD(call, name) {			\
+		.call = call_##name,				\
 	}
 
-CALL(ADD_that_waits_for_its_ranges, wait_in_add);
-CALL(ADD_that_waits_for_a_buffer, wait_in_add_for_buffer);
-CALL(START_that_waits_for_its_ranges, wait_in_start);
-CALL(START_that_waits_for_a_buffer, wait_in_start_for_buffer);
-CALL(START_of_a_thread_that_waits_for_a_buffer, wait_in_replace_for_buffer);
-CALL(SNAPSHOT_that_waits_for_its_copies, wait_in_snapshot);
-CALL(SNAPSHOT_that_waits_for_where_it_copies_to, wait_in_snapshot_to);
-CALL(SNAPSHOT_that_waits_for_where_it_copies_from, wait_in_snapshot_from);
-CALL(SNAPSHOT_that_waits_for_what_it_resets, wait_in_reset);
-CALL(STATS_that_waits, wait_in_stats);
-CALL(DISABLE_that_waits_for_where_its_result_goes, wait_in_disable);
-CALL(read_that_waits, wait_in_read);
+#define RANGE_OF_LOOPS		((struct profil_range[]){ range_of_loops(held.memory, 4) })
+#define COPY(from, to)		((struct profil_copy[]){ { addr(from), addr(to), PAGE } })
+#define DISABLE(to)		((struct profil_disable[]){ { .size = sizeof(struct profil_disable), \
+							      .stats = addr(to) } })
+
+CALL(ADD_that_waits_for_its_ranges,
+     descriptor_add(fd, PROFIL_SPACE_SELF, (void *)held.memory, 1));
+CALL(ADD_that_waits_for_a_buffer,
+     descriptor_add(fd, PROFIL_SPACE_SELF,
+		    (struct profil_range[]){ range_of(2, 3, held.memory, PAGE / 4, 4) }, 1));
+CALL(START_that_waits_for_its_ranges, session_start(PROCESS, 0, (void *)held.memory, 1));
+CALL(START_that_waits_for_a_buffer, session_start(PROCESS, 0, RANGE_OF_LOOPS, 1));
+CALL(START_of_a_thread_that_waits_for_a_buffer,
+     session_start(THREAD, PROFIL_START_REPLACE, RANGE_OF_LOOPS, 1));
+CALL(SNAPSHOT_that_waits_for_its_copies,
+     descriptor_snapshot(fd, 0, (void *)held.memory, 1, NULL));
+CALL(SNAPSHOT_that_waits_for_where_it_copies_to,
+     descriptor_snapshot(fd, 0, COPY(page, held.memory), 1, NULL));
+CALL(SNAPSHOT_that_waits_for_where_it_copies_from,
+     descriptor_snapshot(fd, 0, COPY(held.memory, others_page), 1, NULL));
+CALL(SNAPSHOT_that_waits_for_what_it_resets,
+     descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, COPY(held.memory, NULL), 1, NULL));
+CALL(STATS_that_waits, descriptor_ioctl(fd, PROFIL_IOC_STATS, held.memory));
+CALL(DISABLE_that_waits_for_where_its_result_goes,
+     descriptor_ioctl(fd, PROFIL_IOC_DISABLE, DISABLE(held.memory)));
+CALL(read_that_waits, read(fd, held.memory, PAGE));
 
 FIXTURE_SETUP(call)
 {
-	self->unused = 0;
 	prepare(_metadata);
 }
 
 FIXTURE_TEARDOWN(call)
 {
-	munmap(shared, sizeof(*shared));
 }
 
 static void expect_others_return(struct __test_metadata *_metadata, int (*call)(void),
@@ -988,9 +870,6 @@ TEST_F_CALL(call, waiting_for_a_userfaultfd_page_does_not_block_other_calls,
 TEST_F_CALL(call, waiting_for_a_FUSE_page_does_not_block_other_calls,
 	    expect_others_return(_metadata, variant->call, HELD_FUSE))
 
-/* In a child: the main thread waits in the call, and another thread reports that. */
-static int (*killed_call)(void);
-
 static void *tell_when_asked(void *unused)
 {
 	(void)unused;
@@ -999,7 +878,8 @@ static void *tell_when_asked(void *unused)
 	return NULL;
 }
 
-static int wait_until_killed(void)
+/* The main thread waits in the call, and another thread reports that. */
+static int wait_until_killed(int (*call)(void))
 {
 	pthread_t thread;
 
@@ -1008,7 +888,7 @@ static int wait_until_killed(void)
 	MUST(!descriptor_enable(fd) && descriptor_burn(fd, 0, 3));
 	MUST(!held_back(&held));
 	MUST(!pthread_create(&thread, NULL, tell_when_asked, NULL));
-	killed_call();
+	call();
 	return 0;
 }
 
@@ -1017,8 +897,7 @@ TEST_F(call, waiting_for_a_page_can_be_killed)
 	pid_t pid;
 
 	NEED_ROOT("pages that the kernel waits for");
-	killed_call = variant->call;
-	pid = spawn(wait_until_killed);
+	pid = SPAWN(wait_until_killed(variant->call));
 	EXPECT_TRUE(await(shared->step == 1)) {
 		TH_LOG("it does not wait");
 	}
@@ -1034,18 +913,15 @@ TEST_F(call, waiting_for_a_page_can_be_killed)
  */
 
 FIXTURE(start) {
-	int unused;
 };
 
 FIXTURE_SETUP(start)
 {
-	self->unused = 0;
 	prepare(_metadata);
 }
 
 FIXTURE_TEARDOWN(start)
 {
-	munmap(shared, sizeof(*shared));
 }
 
 /* Maps @pages pages, each of which is a separate mapping. */
@@ -1099,27 +975,24 @@ static int compare_costs(void)
 TEST_F_CALL(start, takes_time_for_ranges_plus_mappings_not_for_their_product,
 	    EXPECT_EQ(0, status_of(spawn(compare_costs))))
 
-static bool start_adds;		/* use ADD to a descriptor session instead of START */
-static size_t start_mappings;
-
-static int start_for_ever(void)
+/* @adds: use ADD to a descriptor session instead of START */
+static int start_for_ever(bool adds, size_t mappings)
 {
-	char *buffer = map_in_parts(start_mappings);
-	struct profil_range *ranges = all_ranges(buffer, start_mappings * PAGE);
-	int fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	char *buffer = map_in_parts(mappings);
+	struct profil_range *ranges = all_ranges(buffer, mappings * PAGE);
+	int fd = open_attached(0);
 
 	be_user();
-	MUST(fd >= 0);
-	MUST(!descriptor_attach(fd, PROCESS, 0, NULL));
 	shared->step = 1;
 	for (;;) {
-		if (start_adds) {
+		if (adds) {
 			descriptor_add(fd, PROFIL_SPACE_SELF, ranges, query.max_ranges);
 			descriptor_remove(fd, PROFIL_SPACE_SELF, 0, UINT64_MAX);
 		} else {
 			session_start(PROCESS, PROFIL_START_REPLACE, ranges, query.max_ranges);
 		}
 	}
+	return 0;
 }
 
 /* After a while the process is within a call with high probability. */
@@ -1128,10 +1001,7 @@ static void expect_killed(struct __test_metadata *_metadata, bool adds, size_t m
 	u64 ticks;
 	pid_t pid;
 
-	start_adds = adds;
-	start_mappings = mappings;
-	pid = spawn(start_for_ever);
-	ASSERT_LT(0, pid);
+	pid = SPAWN(start_for_ever(adds, mappings));
 	/* A debug kernel takes long to make the mappings. */
 	ASSERT_TRUE(await(shared->step == 1) || await(shared->step == 1) ||
 		    await(shared->step == 1));

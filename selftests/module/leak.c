@@ -251,22 +251,12 @@ static struct profil_range range;	/* counts in PAGES pages of private memory */
 static int fds[2];			/* a session for each fork mode */
 static int ends[2];			/* of a socket pair */
 
-static int open_session(u32 on_fork, u32 on_exec, u32 nr_records)
-{
-	int fd = descriptor_open(MODES_ALL, on_fork, on_exec, nr_records);
-
-	MUST(fd >= 0);
-	MUST(!descriptor_attach(fd, PROCESS, 0, NULL));
-	MUST(!descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
-	MUST(!descriptor_enable(fd));
-	return fd;
-}
-
 /* Starts a session of each kind, and waits for a tick. */
 static void be_profiled(void)
 {
-	fds[0] = open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 16);
-	fds[1] = open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW, 16);
+	fds[0] = must_sample(must_open(.nr_records = 16), PROCESS, &range, 1);
+	fds[1] = must_sample(must_open(.fork = PROFIL_FORK_SHARE, .exec = PROFIL_EXEC_FOLLOW,
+				       .nr_records = 16), PROCESS, &range, 1);
 	MUST(!session_start(PROCESS, 0, &range, 1));
 	MUST(!session_start(THREAD, 0, &range, 1));
 	MUST(loop_burn(THREAD, 0, 1));
@@ -279,18 +269,12 @@ static void run_thread(void)
 	MUST(!pthread_create(&thread, NULL, loop_for_ever, (void *)1));
 }
 
-static int die_by_exit(void)
+static void *exec_new_program(void *unused)
 {
-	be_profiled();
-	return 0;
-}
-
-static int die_with_a_thread(void)
-{
-	be_profiled();
-	run_thread();
-	loop_spend(0, 1, tick_ns());
-	return 0;
+	(void)unused;
+	execve("/proc/self/exe", new_argv, new_envp);
+	MUST(!"exec");
+	return NULL;
 }
 
 static void *outlive_the_leader(void *leader)
@@ -300,61 +284,12 @@ static void *outlive_the_leader(void *leader)
 	_exit(0);
 }
 
-static int die_after_the_leader(void)
-{
-	pthread_t thread;
-
-	be_profiled();
-	MUST(!pthread_create(&thread, NULL, outlive_the_leader, (void *)(intptr_t)getpid()));
-	syscall(SYS_exit, 0);
-	return 1;
-}
-
-static int die_by_SIGKILL(void)
-{
-	be_profiled();
-	run_thread();
-	kill(getpid(), SIGKILL);
-	return 1;
-}
-
-static int die_by_SIGSEGV(void)
-{
-	struct rlimit no_core = { 0, 0 };
-
-	MUST(!setrlimit(RLIMIT_CORE, &no_core));
-	be_profiled();
-	run_thread();
-	kill(getpid(), SIGSEGV);
-	/* The other thread may take the signal. */
-	for (;;)
-		pause();
-}
-
-static void *exec_new_program(void *unused)
+static void *exit_with_a_session(void *unused)
 {
 	(void)unused;
-	execve("/proc/self/exe", new_argv, new_envp);
-	MUST(!"exec");
+	MUST(!session_start(THREAD, 0, &range, 1));
+	loop_spend(1, 1, tick_ns());
 	return NULL;
-}
-
-static int die_by_exec(void)
-{
-	be_profiled();
-	exec_new_program(NULL);
-	return 1;
-}
-
-static int die_by_exec_of_a_thread(void)
-{
-	pthread_t thread;
-
-	be_profiled();
-	run_thread();
-	MUST(!pthread_create(&thread, NULL, exec_new_program, NULL));
-	for (;;)
-		pause();
 }
 
 /* A child joins a session that follows exec, and one that does not. */
@@ -368,88 +303,6 @@ static int join_and_exec(void)
 	loop_spend(0, 1, tick_ns());
 	exec_new_program(NULL);
 	return 1;
-}
-
-static int die_after_an_exec_that_is_followed(void)
-{
-	be_profiled();
-	MUST(!status_in_child(join_and_exec()));
-	return 0;
-}
-
-static int die_after_vfork_and_exec(void)
-{
-	pid_t pid;
-
-	be_profiled();
-	pid = vfork();
-	if (!pid) {
-		execve("/proc/self/exe", new_argv, new_envp);
-		_exit(1);
-	}
-	MUST(!status_of(pid));
-	return 0;
-}
-
-/* Writes more memory than the cgroup allows. */
-static int die_by_the_OOM_killer(void)
-{
-	size_t size = 16UL << 20;
-	char *p = map_private(size);
-
-	be_profiled();
-	run_thread();
-	MUST(!file_write(CGROUP "/cgroup.procs", "0"));
-	for (size_t i = 0; i < size; i += PAGE)
-		p[i] = 1;
-	return 1;
-}
-
-static int exit_at_once(void)
-{
-	return 0;
-}
-
-static int exit_after_a_tick(void)
-{
-	loop_spend(0, 2, tick_ns());
-	return 0;
-}
-
-static int exit_after_a_call(void)
-{
-	struct profil_stats s;
-
-	MUST(!session_stats(PROCESS, &s));
-	MUST(!descriptor_stats(fds[0], &s) && !descriptor_stats(fds[1], &s));
-	return 0;
-}
-
-static int die_after_children(int (*child)(void))
-{
-	be_profiled();
-	for (unsigned int i = 0; i < 3; i++)
-		MUST(!status_in_child(child()));
-	return 0;
-}
-
-/* The parent exits before the child. */
-static int die_before_the_child(void)
-{
-	int alive[2];
-	char c;
-
-	be_profiled();
-	MUST(!pipe(alive));
-	switch (fork()) {
-	case -1:
-		return 1;
-	case 0:
-		close(alive[1]);
-		MUST(!read(alive[0], &c, 1));
-		_exit(exit_after_a_tick());
-	}
-	return 0;
 }
 
 /* Does nothing, but the kernel notices the signal within the call. */
@@ -467,85 +320,15 @@ static void send_signals_often(void)
 	MUST(!setitimer(ITIMER_REAL, &often, NULL));
 }
 
-/* Each of these is the child's first call, which must not fail because of a signal. */
-
-static int first_call_is_stats(void)
+static void send_and_close(void)
 {
-	struct profil_stats s;
-
-	send_signals_often();
-	MUST(!session_stats(PROCESS, &s));
-	MUST(s.state == PROFIL_STATE_ON);
-	return 0;
-}
-
-static int first_call_is_stop(void)
-{
-	send_signals_often();
-	MUST(!session_stop(PROCESS, NULL));
-	return 0;
-}
-
-static int first_call_is_start(void)
-{
-	send_signals_often();
-	MUST(session_start(PROCESS, 0, &range, 1) == -EBUSY);
-	return 0;
-}
-
-static int first_call_is_open(void)
-{
-	struct profil_stats s;
-
-	send_signals_often();
-	MUST(descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0) >= 0);
-	MUST(!session_stats(PROCESS, &s) && s.locked == PAGES * PAGE);
-	return 0;
-}
-
-/* Each child inherits one session, which its first call sets up. */
-static int die_after_first_calls(int (*call)(void))
-{
-	MUST(!session_start(PROCESS, 0, &range, 1));
-	for (unsigned int i = 0; i < 3; i++)
-		MUST(!status_in_child(call()));
-	return 0;
-}
-
-static void *exit_with_a_session(void *unused)
-{
-	(void)unused;
-	MUST(!session_start(THREAD, 0, &range, 1));
-	loop_spend(1, 1, tick_ns());
-	return NULL;
-}
-
-static int die_after_threads(void)
-{
-	pthread_t threads[4];
-	unsigned int i;
-
-	be_profiled();
-	for (i = 0; i < ARRAY_SIZE(threads); i++)
-		MUST(!pthread_create(&threads[i], NULL, exit_with_a_session, NULL));
-	for (i = 0; i < ARRAY_SIZE(threads); i++)
-		MUST(!pthread_join(threads[i], NULL));
-	return 0;
-}
-
-/* The last copies of the descriptors are in messages that are never received. */
-static int die_with_descriptors_in_messages(void)
-{
-	be_profiled();
-	MUST(!socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
 	for (unsigned int i = 0; i < ARRAY_SIZE(fds); i++) {
 		MUST(!send_fd(ends[0], fds[i]));
 		close(fds[i]);
 	}
-	return 0;
 }
 
-static int receive_and_close(void)
+static void receive_and_close(void)
 {
 	struct profil_stats s;
 
@@ -557,76 +340,26 @@ static int receive_and_close(void)
 		MUST(!descriptor_stats(fd, &s));
 		close(fd);
 	}
-	return 0;
 }
 
-/* Another process closes the last copies of the descriptors. */
-static int die_after_others_close(void)
-{
-	pid_t other;
-
-	MUST(!socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
-	other = FORK(_exit(receive_and_close()));
-	be_profiled();
-	for (unsigned int i = 0; i < ARRAY_SIZE(fds); i++) {
-		MUST(!send_fd(ends[0], fds[i]));
-		close(fds[i]);
-	}
-	MUST(!status_of(other));
-	return 0;
-}
-
-static int be_profiled_and_send(void)
-{
-	be_profiled();
-	for (unsigned int i = 0; i < ARRAY_SIZE(fds); i++)
-		MUST(!send_fd(ends[0], fds[i]));
-	return 0;
-}
-
-/* The last copies are used and closed after the creator has exited. */
-static int die_after_the_creator(void)
-{
-	MUST(!socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
-	MUST(!status_in_child(be_profiled_and_send()));
-	return receive_and_close();
-}
-
-/* Returns the reason why the child's session ended, as its exit status. */
-static int end_of_the_child(void)
+/* Three children, one after the other, whose session ends for the reason @end */
+static void have_children_without_session(u32 end)
 {
 	struct profil_stats s;
 
-	MUST(loop_until(0, session_stats(PROCESS, &s) || s.state == PROFIL_STATE_ENDED));
-	return ENDED(s.end);
-}
-
-static int die_after_children_beyond_the_limit(void)
-{
-	const struct rlimit none = { 0, 0 };
-
-	MUST(geteuid() || (!setresgid(USER, USER, USER) && !setresuid(USER, USER, USER)));
-	be_profiled();
-	MUST(!setrlimit(RLIMIT_MEMLOCK, &none));
 	for (unsigned int i = 0; i < 3; i++)
-		MUST(status_in_child(end_of_the_child()) == ENDED(PROFIL_END_LIMIT));
-	return 0;
+		MUST(status_in_child(({
+			MUST(loop_until(0, session_stats(PROCESS, &s) ||
+					   s.state == PROFIL_STATE_ENDED));
+			ENDED(s.end);
+		})) == ENDED(end));
 }
 
-static int die_after_advice(int advice)
+static void have_children_after_advice(int advice)
 {
 	be_profiled();
 	MUST(!madvise((void *)(uintptr_t)range.buffer, PAGES * PAGE, advice));
-	for (unsigned int i = 0; i < 3; i++)
-		MUST(status_in_child(end_of_the_child()) == ENDED(PROFIL_END_BUFFER));
-	return 0;
-}
-
-static int die_without_the_buffer(void)
-{
-	be_profiled();
-	MUST(!munmap((void *)(uintptr_t)range.buffer, PAGES * PAGE));
-	return 0;
+	have_children_without_session(PROFIL_END_BUFFER);
 }
 
 FIXTURE(death) {
@@ -635,57 +368,212 @@ FIXTURE(death) {
 };
 
 FIXTURE_VARIANT(death) {
-	int (*live)(void);
+	void (*live)(void);
 	int status;
-	int (*children)(int (*child)(void));	/* instead of @live, for children that run @child */
-	int (*child)(void);
-	int advice;		/* instead of @live, for children that have no buffer */
 	bool needs_cgroup;
 };
 
-#define DEATH(name, live_, status_)		\
-	FIXTURE_VARIANT_ADD(death, name) {	\
-		.live = live_,			\
-		.status = status_,		\
+/* A process executes the statements, and exits after them if it still runs. */
+#define DEATH_IN(cgroup, name, status_, ...)		\
+	static void live_until_##name(void)		\
+	{						\
+		__VA_ARGS__;				\
+	}						\
+	FIXTURE_VARIANT_ADD(death, name) {		\
+		.live = live_until_##name,		\
+		.status = status_,			\
+		.needs_cgroup = cgroup,			\
 	}
 
-#define CHILDREN(name, children_, child_)	\
-	FIXTURE_VARIANT_ADD(death, name) {	\
-		.children = children_,		\
-		.child = child_,		\
+#define DEATH(name, status, ...)	DEATH_IN(false, name, status, __VA_ARGS__)
+
+/* Three children, one after the other, evaluate the expression, which is 0. */
+#define CHILDREN(status) do {				\
+	for (unsigned int i_ = 0; i_ < 3; i_++)		\
+		MUST(!status_in_child(status));		\
+} while (0)
+
+/* Each child inherits one session, which its first call sets up, in spite of signals. */
+#define FIRST_CALLS(call) do {				\
+	struct profil_stats s;				\
+							\
+	MUST(!session_start(PROCESS, 0, &range, 1));	\
+	CHILDREN(({ send_signals_often(); !(call); }));	\
+	(void)s;					\
+} while (0)
+
+DEATH(by_exit, 0, {
+	be_profiled();
+});
+
+DEATH(by_exit_with_a_thread, 0, {
+	be_profiled();
+	run_thread();
+	loop_spend(0, 1, tick_ns());
+});
+
+DEATH(after_the_leader, 0, {
+	pthread_t thread;
+
+	be_profiled();
+	MUST(!pthread_create(&thread, NULL, outlive_the_leader, (void *)(intptr_t)getpid()));
+	syscall(SYS_exit, 0);
+});
+
+DEATH(by_SIGKILL, 128 + SIGKILL, {
+	be_profiled();
+	run_thread();
+	kill(getpid(), SIGKILL);
+});
+
+DEATH(by_SIGSEGV, 128 + SIGSEGV, {
+	struct rlimit no_core = { 0, 0 };
+
+	MUST(!setrlimit(RLIMIT_CORE, &no_core));
+	be_profiled();
+	run_thread();
+	kill(getpid(), SIGSEGV);
+	/* The other thread may take the signal. */
+	for (;;)
+		pause();
+});
+
+DEATH(by_exec, 0, {
+	be_profiled();
+	exec_new_program(NULL);
+});
+
+DEATH(by_exec_of_a_thread, 0, {
+	pthread_t thread;
+
+	be_profiled();
+	run_thread();
+	MUST(!pthread_create(&thread, NULL, exec_new_program, NULL));
+	for (;;)
+		pause();
+});
+
+DEATH(after_an_exec_that_is_followed, 0, {
+	be_profiled();
+	MUST(!status_in_child(join_and_exec()));
+});
+
+DEATH(after_vfork_and_exec, 0, {
+	pid_t pid;
+
+	be_profiled();
+	pid = vfork();
+	if (!pid) {
+		execve("/proc/self/exe", new_argv, new_envp);
+		_exit(1);
 	}
+	MUST(!status_of(pid));
+});
 
-DEATH(by_exit, die_by_exit, 0);
-DEATH(by_exit_with_a_thread, die_with_a_thread, 0);
-DEATH(after_the_leader, die_after_the_leader, 0);
-DEATH(by_SIGKILL, die_by_SIGKILL, 128 + SIGKILL);
-DEATH(by_SIGSEGV, die_by_SIGSEGV, 128 + SIGSEGV);
-DEATH(by_exec, die_by_exec, 0);
-DEATH(by_exec_of_a_thread, die_by_exec_of_a_thread, 0);
-DEATH(after_an_exec_that_is_followed, die_after_an_exec_that_is_followed, 0);
-DEATH(after_vfork_and_exec, die_after_vfork_and_exec, 0);
-CHILDREN(after_children_without_a_tick, die_after_children, exit_at_once);
-CHILDREN(after_children_with_a_tick, die_after_children, exit_after_a_tick);
-CHILDREN(after_children_with_a_call, die_after_children, exit_after_a_call);
-DEATH(before_the_child, die_before_the_child, 0);
-CHILDREN(after_STATS_of_children_with_signals, die_after_first_calls, first_call_is_stats);
-CHILDREN(after_STOP_of_children_with_signals, die_after_first_calls, first_call_is_stop);
-CHILDREN(after_START_of_children_with_signals, die_after_first_calls, first_call_is_start);
-CHILDREN(after_OPEN_of_children_with_signals, die_after_first_calls, first_call_is_open);
-DEATH(after_threads, die_after_threads, 0);
-DEATH(with_descriptors_on_their_way, die_with_descriptors_in_messages, 0);
-DEATH(after_others_close_its_descriptors, die_after_others_close, 0);
-DEATH(after_the_creator_of_its_descriptors, die_after_the_creator, 0);
-DEATH(after_children_beyond_the_limit, die_after_children_beyond_the_limit, 0);
-FIXTURE_VARIANT_ADD(death, after_DONTFORK) { .advice = MADV_DONTFORK };
-FIXTURE_VARIANT_ADD(death, after_WIPEONFORK) { .advice = MADV_WIPEONFORK };
-DEATH(without_the_buffer, die_without_the_buffer, 0);
+DEATH(after_children_without_a_tick, 0, {
+	be_profiled();
+	CHILDREN(0);
+});
 
-FIXTURE_VARIANT_ADD(death, for_want_of_memory) {
-	.live = die_by_the_OOM_killer,
-	.status = 128 + SIGKILL,
-	.needs_cgroup = true,
-};
+DEATH(after_children_with_a_tick, 0, {
+	be_profiled();
+	CHILDREN(({ loop_spend(0, 2, tick_ns()); 0; }));
+});
+
+DEATH(after_children_with_a_call, 0, {
+	struct profil_stats s;
+
+	be_profiled();
+	CHILDREN(session_stats(PROCESS, &s) || descriptor_stats(fds[0], &s) ||
+		 descriptor_stats(fds[1], &s));
+});
+
+/* The child notices that by the end of the file. */
+DEATH(before_the_child, 0, {
+	int alive[2];
+	char c;
+
+	be_profiled();
+	MUST(!pipe(alive));
+	FORK({
+		close(alive[1]);
+		MUST(!read(alive[0], &c, 1));
+		loop_spend(0, 2, tick_ns());
+	});
+});
+
+DEATH(after_STATS_of_children_with_signals, 0,
+      FIRST_CALLS(!session_stats(PROCESS, &s) && s.state == PROFIL_STATE_ON));
+DEATH(after_STOP_of_children_with_signals, 0, FIRST_CALLS(!session_stop(PROCESS, NULL)));
+DEATH(after_START_of_children_with_signals, 0,
+      FIRST_CALLS(session_start(PROCESS, 0, &range, 1) == -EBUSY));
+DEATH(after_OPEN_of_children_with_signals, 0,
+      FIRST_CALLS(must_open() >= 0 && !session_stats(PROCESS, &s) && s.locked == PAGES * PAGE));
+
+DEATH(after_threads, 0, {
+	pthread_t threads[4];
+	unsigned int i;
+
+	be_profiled();
+	for (i = 0; i < ARRAY_SIZE(threads); i++)
+		MUST(!pthread_create(&threads[i], NULL, exit_with_a_session, NULL));
+	for (i = 0; i < ARRAY_SIZE(threads); i++)
+		MUST(!pthread_join(threads[i], NULL));
+});
+
+/* The last copies of the descriptors are in messages that are never received. */
+DEATH(with_descriptors_on_their_way, 0, {
+	be_profiled();
+	MUST(!socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
+	send_and_close();
+});
+
+/* Another process closes the last copies of the descriptors. */
+DEATH(after_others_close_its_descriptors, 0, {
+	pid_t other;
+
+	MUST(!socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
+	other = FORK(receive_and_close());
+	be_profiled();
+	send_and_close();
+	MUST(!status_of(other));
+});
+
+/* The last copies are used and closed after the creator has exited. */
+DEATH(after_the_creator_of_its_descriptors, 0, {
+	MUST(!socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
+	MUST(!status_of(FORK({ be_profiled(); send_and_close(); })));
+	receive_and_close();
+});
+
+DEATH(after_children_beyond_the_limit, 0, {
+	const struct rlimit none = { 0, 0 };
+
+	MUST(geteuid() || (!setresgid(USER, USER, USER) && !setresuid(USER, USER, USER)));
+	be_profiled();
+	MUST(!setrlimit(RLIMIT_MEMLOCK, &none));
+	have_children_without_session(PROFIL_END_LIMIT);
+});
+
+DEATH(after_DONTFORK, 0, have_children_after_advice(MADV_DONTFORK));
+DEATH(after_WIPEONFORK, 0, have_children_after_advice(MADV_WIPEONFORK));
+
+DEATH(without_the_buffer, 0, {
+	be_profiled();
+	MUST(!munmap((void *)(uintptr_t)range.buffer, PAGES * PAGE));
+});
+
+/* The process writes more memory than the cgroup allows. */
+DEATH_IN(true, for_want_of_memory, 128 + SIGKILL, {
+	size_t size = 16UL << 20;
+	char *p = map_private(size);
+
+	be_profiled();
+	run_thread();
+	MUST(!file_write(CGROUP "/cgroup.procs", "0"));
+	for (size_t i = 0; i < size; i += PAGE)
+		p[i] = 1;
+});
 
 FIXTURE_SETUP(death)
 {
@@ -738,10 +626,7 @@ TEST_F(death, releases_all_resources)
 			self->before = usage();
 			caches(&self->caches);
 		}
-		ASSERT_EQ(variant->status,
-			  status_in_child(variant->live ? variant->live() :
-					  variant->advice ? die_after_advice(variant->advice) :
-					  variant->children(variant->child)));
+		ASSERT_EQ(variant->status, status_of(FORK(variant->live())));
 	}
 	expect_same_usage(_metadata, &self->before);
 	cache = grown_for_long(&self->caches);
