@@ -10,10 +10,6 @@
 #define TEST_TIMEOUT_DEFAULT	150
 
 #include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 
 #include "delay.h"
 #include "loop.h"
@@ -42,6 +38,11 @@ static size_t amount;			/* bytes that a child writes */
 static int ends[2];			/* of a pipe */
 static unsigned int nr_held;
 
+static void make_pipe(void)
+{
+	MUST(!pipe2(ends, O_CLOEXEC) && !fcntl(ends[0], F_SETFL, O_NONBLOCK));
+}
+
 FIXTURE(complete) {
 	long long users;
 };
@@ -50,22 +51,15 @@ FIXTURE_SETUP(complete)
 {
 	shared = map_shared(sizeof(*shared));
 	much = map_private(MUCH);
-	ASSERT_EQ(0, pipe2(ends, O_CLOEXEC));
-	ASSERT_EQ(0, fcntl(ends[0], F_SETFL, O_NONBLOCK));
+	make_pipe();
 	ASSERT_LE(0, device_fd());
 	self->users = module_users();
-	nr = 0;
-	nr_held = 0;
 	amount = MUCH;
 }
 
 FIXTURE_TEARDOWN(complete)
 {
 	close(fd);
-	close(ends[0]);
-	close(ends[1]);
-	munmap(much, MUCH);
-	munmap(shared, sizeof(*shared));
 	delay_release();
 	EXPECT_TRUE(await(!delay_unload()));
 	EXPECT_TRUE(await(module_users() == self->users));
@@ -124,18 +118,17 @@ static pid_t spawn_busy(bool in_user)
 	return child;
 }
 
-/* Opens a session of the child, and turns it on. */
-static int open_for(pid_t child, u32 nr_records)
+static void attach(pid_t child)
 {
-	int err;
+	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, child, NULL));
+}
 
-	fd = descriptor_open_as((struct profil_open){
-		.modes = MODES_ALL, .period = PERIOD, .nr_records = nr_records,
-	});
-	if (fd < 0)
-		return fd;
-	err = descriptor_attach(fd, PROFIL_SCOPE_PROCESS, child, NULL);
-	return err ?: descriptor_enable(fd);
+/* Opens a session of the child, and turns it on. */
+static void open_for(pid_t child, u32 nr_records)
+{
+	fd = must_open(.period = PERIOD, .nr_records = nr_records);
+	attach(child);
+	must_enable(fd);
 }
 
 /* Empties the pipe once. Returns the number of bytes. */
@@ -190,7 +183,7 @@ static pid_t spawn_in_call(u32 nr_records, u64 ticks)
 {
 	pid_t child = spawn_busy(false);
 
-	MUST(!open_for(child, nr_records));
+	open_for(child, nr_records);
 	MUST(drain_until(ticks));
 	return child;
 }
@@ -240,7 +233,7 @@ TEST_F(complete, record_of_a_loop_waits_for_the_lock)
 
 	HOLD_LOCK();
 	child = spawn_busy(true);
-	ASSERT_EQ(0, open_for(child, ENOUGH));
+	open_for(child, ENOUGH);
 	EXPECT_TRUE(await(waits_for_lock(child)));
 	EXPECT_LE(1U, stats_now().outside);
 	EXPECT_EQ(0, read_all());
@@ -284,12 +277,6 @@ TEST_F(complete, records_of_a_call_can_be_read_when_the_session_is_off)
 	EXPECT_EQ(128 + SIGKILL, killed(child));
 }
 
-static int loop_in_child(void)
-{
-	loop_for_ever((void *)2);
-	return 0;
-}
-
 /*
  * Reads until another child has left @n complete records. With PREEMPT_RT, these need task work,
  * for which there may be no room: then they are pending.
@@ -297,11 +284,10 @@ static int loop_in_child(void)
 static bool another_leaves_complete_records(unsigned int n)
 {
 	struct pollfd polled = { .fd = fd, .events = POLLIN };
-	pid_t other = spawn(loop_in_child);
+	pid_t other = SPAWN(!loop_for_ever((void *)2));
 	unsigned int done = 0, i = nr;
 
-	if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, other, NULL))
-		return false;
+	attach(other);
 	while (done < n && poll(&polled, 1, 60000) > 0 && !read_all())
 		for (; i < nr; i++)
 			done += records[i]->pid == other &&
@@ -336,11 +322,12 @@ TEST_F(complete, sleeping_tasks_do_not_use_up_the_ring)
 	amount = MUCH / 4;
 	for (unsigned int i = 0; i < SLEEPERS; i++) {
 		memcpy(pipes[i], ends, sizeof(ends));
-		ASSERT_EQ(0, pipe2(ends, O_CLOEXEC));
-		ASSERT_EQ(0, fcntl(ends[0], F_SETFL, O_NONBLOCK));
+		make_pipe();
 		children[i] = spawn_busy(false);
-		ASSERT_EQ(0, !i ? open_for(children[i], SLEEPERS) :
-			     descriptor_attach(fd, PROFIL_SCOPE_PROCESS, children[i], NULL));
+		if (i)
+			attach(children[i]);
+		else
+			open_for(children[i], SLEEPERS);
 		EXPECT_TRUE(drain_until(4));
 		EXPECT_EQ(0, read_all());
 	}
@@ -362,8 +349,10 @@ TEST_F(complete, tasks_that_wait_for_the_lock_do_not_use_up_the_ring)
 	amount = PAGE;
 	for (unsigned int i = 0; i < SLEEPERS; i++) {
 		children[i] = spawn_busy(true);
-		ASSERT_EQ(0, !i ? open_for(children[i], SLEEPERS) :
-			     descriptor_attach(fd, PROFIL_SCOPE_PROCESS, children[i], NULL));
+		if (i)
+			attach(children[i]);
+		else
+			open_for(children[i], SLEEPERS);
 		EXPECT_TRUE(await((read_all(), waits_for_lock(children[i]))));
 	}
 	EXPECT_TRUE(another_leaves_complete_records(4 * SLEEPERS));
@@ -399,8 +388,7 @@ TEST_F(complete, descriptor_can_be_closed_during_a_call)
 
 	HOLD_LOCK();
 	child = spawn_in_call(ENOUGH, 20);
-	close(fd);
-	fd = -1;
+	close_session();
 	EXPECT_TRUE(await(module_users() == self->users));
 	EXPECT_TRUE(await((drain(), shared->step == 2)));
 	delay_release();
@@ -415,8 +403,7 @@ TEST_F(complete, descriptor_can_be_closed_while_a_task_completes_its_records)
 	HOLD_LOCK();
 	child = spawn_in_call(ENOUGH, 20);
 	EXPECT_TRUE(drain_all(child));
-	close(fd);
-	fd = -1;
+	close_session();
 	EXPECT_TRUE(await(module_users() == self->users + 1));
 	EXPECT_EQ(1, shared->step);
 	delay_release();
@@ -441,11 +428,10 @@ TEST_F(complete, tables_are_freed_while_a_task_completes_its_records)
 	SKIP_IF(err == -EOPNOTSUPP, "there are no unwind tables here");
 	ASSERT_EQ(0, err);
 	EXPECT_EQ(before + 2, usage().areas);
-	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, child, NULL));
-	ASSERT_EQ(0, descriptor_enable(fd));
+	attach(child);
+	must_enable(fd);
 	EXPECT_TRUE(await(waits_for_lock(child)));
-	close(fd);
-	fd = -1;
+	close_session();
 	EXPECT_TRUE(await(module_users() == self->users + 1));
 	EXPECT_TRUE(await(usage().areas == before + 1));
 	EXPECT_TRUE(waits_for_lock(child));
@@ -463,8 +449,7 @@ TEST_F(complete, module_can_be_unloaded_during_a_call)
 	SKIP_IF(stays, "%s", stays);
 	HOLD_LOCK();
 	child = spawn_in_call(ENOUGH, 20);
-	close(fd);
-	fd = -1;
+	close_session();
 	device_close();
 	EXPECT_TRUE(await(!module_unload()));
 	EXPECT_TRUE(await((drain(), shared->step == 2)));
@@ -504,8 +489,6 @@ FIXTURE(changing) {
 
 FIXTURE_SETUP(changing)
 {
-	enough = false;
-	nr = 0;
 }
 
 FIXTURE_TEARDOWN(changing)

@@ -5,14 +5,13 @@
  */
 #include "kselftest_harness.h"
 
-#include <grp.h>
 #include <linux/capability.h>
-#include <sys/ioctl.h>
 #include <sys/uio.h>
 
 #include "faults.h"
 #include "loop.h"
 #include "process.h"
+#include "users.h"
 
 #define SCOPE		PROFIL_SCOPE_PROCESS
 #define MS		1000000U
@@ -129,14 +128,11 @@ FIXTURE_TEARDOWN(describe)
 #define CHILD(...) do {						\
 	char byte = 0;							\
 									\
-	self->child = fork();						\
-	ASSERT_LE(0, self->child);					\
-	if (!self->child) {						\
+	self->child = FORK({						\
 		__VA_ARGS__;						\
 		MUST(write(self->pipe[1], &byte, 1) == 1);		\
-		for (;;)						\
-			pause();					\
-	}								\
+		pause();						\
+	});								\
 	ASSERT_EQ(1, read(self->pipe[0], &byte, 1));			\
 } while (0)
 
@@ -245,17 +241,13 @@ TEST_F(describe, gives_as_many_ranges_as_a_session_can_have)
 	struct profil_stats s;
 
 	ASSERT_EQ(0, device_query(&query));
-	given = calloc(query.max_ranges, sizeof(*given));
-	found = calloc(query.max_ranges, sizeof(*found));
-	ASSERT_NE(NULL, given);
-	ASSERT_NE(NULL, found);
+	given = map_private(query.max_ranges * sizeof(*given));
+	found = map_private(query.max_ranges * sizeof(*found));
 	for (u32 i = 0; i < query.max_ranges; i++)
 		given[i] = range_of(0x10000 + 16 * i, 0x10008 + 16 * i, self->counters->c8, 2, 8);
 	ASSERT_EQ(0, session_start(SCOPE, 0, given, query.max_ranges));
 	ASSERT_EQ(0, describe_all(0, found, query.max_ranges, &s));
 	EXPECT_EQ(0, memcmp(given, found, query.max_ranges * sizeof(*given)));
-	free(given);
-	free(found);
 }
 
 TEST_F(describe, returns_0_ranges_for_a_session_without_ranges)
@@ -327,11 +319,7 @@ TEST_F(describe, finds_no_session_after_exec)
 	char byte;
 
 	ASSERT_EQ(0, start_with(self->ranges));
-	self->child = fork();
-	if (!self->child) {
-		execlp("sleep", "sleep", "1000", NULL);
-		_exit(1);
-	}
+	self->child = FORK(execlp("sleep", "sleep", "1000", NULL));
 	close(self->pipe[1]);
 	ASSERT_EQ(0, read(self->pipe[0], &byte, 1));
 	EXPECT_EQ(-EINVAL, describe_nothing(self->child));
@@ -365,10 +353,7 @@ TEST_F(describe, finds_the_session_of_a_child_that_was_just_forked)
 
 	ASSERT_EQ(0, start_with(self->ranges));
 	for (i = 0; i < ARRAY_SIZE(children); i++) {
-		children[i] = fork();
-		if (!children[i])
-			for (;;)
-				pause();
+		children[i] = FORK(pause());
 		EXPECT_EQ(0, describe_all(children[i], found, RANGES, &s));
 		EXPECT_SAME_RANGES(found);
 		EXPECT_EQ(PROFIL_STATE_ON, s.state);
@@ -416,26 +401,17 @@ TEST_F(describe, describes_a_session_without_a_mode)
 #undef START
 }
 
-static int become_user(uid_t id)
-{
-	return setgroups(0, NULL) || setresgid(id, id, id) || setresuid(id, id, id) ? -1 : 0;
-}
-
 /* Returns the result of DESCRIBE of @pid, called by a process of user @id. */
 static int describe_as_user(uid_t id, pid_t pid)
 {
-	return -status_of(FORK({
-		MUST(!become_user(id));
-		_exit(-describe_nothing(pid));
-	}));
+	return -status_in_child((become_user(id), -describe_nothing(pid)));
 }
 
 TEST_F(describe, is_allowed_to_the_same_user_and_root)
 {
 	NEED_ROOT("to become other users");
 	CHILD({
-		MUST(!become_user(1000));
-		MUST(!prctl(PR_SET_DUMPABLE, 1));
+		become_user(1000);
 		MUST(!start_with(self->ranges));
 	});
 	EXPECT_EQ(0, describe_as_user(1000, self->child));
@@ -447,7 +423,7 @@ TEST_F(describe, refuses_a_process_that_is_not_dumpable)
 {
 	NEED_ROOT("to become other users");
 	CHILD({
-		MUST(!become_user(1000));
+		become_user(1000);
 		MUST(!prctl(PR_SET_DUMPABLE, 0));
 		MUST(!start_with(self->ranges));
 	});
@@ -484,7 +460,7 @@ TEST_F(describe, refuses_a_process_with_more_capabilities_than_the_caller)
 		struct __user_cap_data_struct data[2] = {};
 
 		MUST(!prctl(PR_SET_KEEPCAPS, 1));
-		MUST(!become_user(1000));
+		become_user(1000);
 		data[0].permitted = 1 << CAP_NET_RAW;
 		MUST(!syscall(SYS_capset, &header, data));
 		MUST(!prctl(PR_SET_DUMPABLE, 1));

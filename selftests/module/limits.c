@@ -65,32 +65,28 @@ FIXTURE_TEARDOWN(limits)
 /* Returns the exit status of a child that runs @work() in the cgroup. */
 static int status_in_cgroup(int (*work)(void))
 {
-	pid_t child = fork();
-
-	if (!child) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		MUST(!file_write(CGROUP "/cgroup.procs", "0"));
-		_exit(work());
-	}
-	return child < 0 ? -1 : status_of(child);
+	return status_of(SPAWN(file_write(CGROUP "/cgroup.procs", "0") ?: work()));
 }
 
-#define NEED_CGROUP() do {						\
-	if (self->why_not)						\
-		SKIP(return, "%s", self->why_not);			\
-} while (0)
+#define NEED_CGROUP()	SKIP_IF(self->why_not, "%s", self->why_not)
+
+/* A test whose body runs in a child in the cgroup: it returns 0, or the step that failed. */
+#define TEST_IN_CGROUP(name)						\
+	static int name##_in_cgroup(void);				\
+	TEST_F(limits, name)						\
+	{								\
+		NEED_CGROUP();						\
+		EXPECT_EQ(0, status_in_cgroup(name##_in_cgroup));	\
+	}								\
+	static int name##_in_cgroup(void)
 
 /* Opens a session once before, so that memory that is allocated only once does not count. */
 static long long held_before(void)
 {
 	struct profil_range range = range_of_loops(NULL, 2);
-	int fd = descriptor_open(MODES_ALL, PROFIL_FORK_SHARE, PROFIL_EXEC_OFF, 1);
 
 	range.nr_counters = 0;
-	MUST(fd >= 0);
-	MUST(!descriptor_attach(fd, PROCESS, 0, NULL));
-	MUST(!descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
-	close(fd);
+	close(must_sample(must_open(.fork = PROFIL_FORK_SHARE, .nr_records = 1), PROCESS, &range, 1));
 	return held();
 }
 
@@ -162,11 +158,6 @@ static void allow_descriptors(void)
 	}
 }
 
-static int open_one(void)
-{
-	return descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0) < 0;
-}
-
 TEST_F_CHILD(limits, a_process_has_at_most_1024_sessions)
 {
 	int err;
@@ -178,7 +169,7 @@ TEST_F_CHILD(limits, a_process_has_at_most_1024_sessions)
 	fds[0] = must_open();
 	MUST(descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0) == -EMFILE);
 	/* The limit is per process. */
-	return status_in_child(open_one());
+	return status_in_child(must_open() < 0);
 }
 
 TEST_F_CHILD(limits, buffers_and_records_of_a_process_share_RLIMIT_MEMLOCK)
@@ -210,7 +201,7 @@ TEST_F_CHILD(limits, buffers_and_records_of_a_process_share_RLIMIT_MEMLOCK)
  * Charges to the memory cgroup
  */
 
-static int charge_sessions(void)
+TEST_IN_CGROUP(sessions_are_charged_to_the_cgroup)
 {
 	long long before = held_before();
 	int err;
@@ -222,12 +213,6 @@ static int charge_sessions(void)
 	close_sessions(MAX_OPEN);
 	must_return_to(before);
 	return 0;
-}
-
-TEST_F(limits, sessions_are_charged_to_the_cgroup)
-{
-	NEED_CGROUP();
-	EXPECT_EQ(0, status_in_cgroup(charge_sessions));
 }
 
 static struct profil_range *ranges;
@@ -253,29 +238,20 @@ static void make_targets(void)
 	}
 }
 
-/* Each of these allocates one more object. Returns 0 or a negative errno. */
-static int more_sessions(void)
+/* Each of these opens one more session. Returns 0 or a negative errno. */
+static int more_records(u32 nr_records)
 {
-	int fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
+	int fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, nr_records);
 
 	if (fd >= 0)
 		fds[opened++] = fd;
 	return fd < 0 ? fd : 0;
 }
 
-static int more_records(void)
-{
-	int fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 16384);
-
-	if (fd >= 0)
-		fds[opened++] = fd;
-	return fd < 0 ? fd : 0;
-}
-
-static int more_ranges(void)
+static int more_ranges(u32 nr_records)
 {
 	pid_t target = targets[opened / query.max_sessions % TARGETS];
-	int err = more_sessions(), fd;
+	int err = more_records(nr_records), fd;
 
 	if (err)
 		return err;
@@ -284,7 +260,7 @@ static int more_ranges(void)
 	return err ?: descriptor_add(fd, PROFIL_SPACE_SELF, ranges, RANGES);
 }
 
-static int charge_ranges(void)
+TEST_IN_CGROUP(ranges_are_charged_to_the_cgroup)
 {
 	long long before;
 
@@ -292,38 +268,25 @@ static int charge_ranges(void)
 	make_targets();
 	before = held_before();
 	while (opened < 128)
-		MUST(!more_ranges());
+		MUST(!more_ranges(0));
 	must_hold(before, opened * RANGES * sizeof(*ranges));
 	close_sessions(opened);
 	must_return_to(before);
 	return 0;
 }
 
-TEST_F(limits, ranges_are_charged_to_the_cgroup)
-{
-	NEED_CGROUP();
-	EXPECT_EQ(0, status_in_cgroup(charge_ranges));
-}
-
-static int charge_records(void)
+TEST_IN_CGROUP(records_are_charged_to_the_cgroup)
 {
 	long long before = held_before();
 	struct profil_stats s;
-	int fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 65536);
+	int fd = must_open(.nr_records = 65536);
 
-	MUST(fd >= 0);
 	MUST(!descriptor_stats(fd, &s));
 	MUST(s.locked >= 65536 * sizeof(struct profil_record));
 	must_hold(before, s.locked);
 	close(fd);
 	must_return_to(before);
 	return 0;
-}
-
-TEST_F(limits, records_are_charged_to_the_cgroup)
-{
-	NEED_CGROUP();
-	EXPECT_EQ(0, status_in_cgroup(charge_records));
 }
 
 #define CHILDREN	64
@@ -339,28 +302,22 @@ static long long held_for_children(bool profiled)
 
 	*children_ready = 0;
 	for (i = 0; i < CHILDREN; i++) {
-		children[i] = fork();
-		MUST(children[i] >= 0);
-		if (!children[i]) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
+		children[i] = SPAWN(({
 			/* After its first tick a child has allocated its own ranges and pages. */
 			MUST(loop_until(0, !profiled || pinned_bytes()));
 			++*children_ready;
-			for (;;)
-				pause();
-		}
+			pause();
+		}));
 	}
 	MUST(await(*children_ready == CHILDREN));
 	most = held() - before;
-	for (i = 0; i < CHILDREN; i++) {
-		kill(children[i], SIGKILL);
-		status_of(children[i]);
-	}
+	for (i = 0; i < CHILDREN; i++)
+		killed(children[i]);
 	must_return_to(before);
 	return most;
 }
 
-static int charge_children(void)
+TEST_IN_CGROUP(sessions_that_children_inherit_are_charged_to_the_cgroup)
 {
 	static u16 counters[LOOPS] PAGE_ALIGNED;
 	struct profil_range *many = many_ranges(RANGES);
@@ -381,77 +338,53 @@ static int charge_children(void)
 	return 0;
 }
 
-TEST_F(limits, sessions_that_children_inherit_are_charged_to_the_cgroup)
-{
-	NEED_CGROUP();
-	EXPECT_EQ(0, status_in_cgroup(charge_children));
-}
-
 /*
  * Arguments: the caller can make the kernel wait for a page of an argument
  */
 
-static int charged_fd;
-static u32 charged_nr;
-static void *charged_arg;
-
-static void *snapshot_thread(void *unused)
+static void *take_snapshot(void *copies)
 {
-	(void)unused;
-	return (void *)(intptr_t)descriptor_snapshot(charged_fd, 0, charged_arg, charged_nr, NULL);
+	descriptor_snapshot(must_open(), 0, copies, MAX_COPIES, NULL);
+	return NULL;
 }
 
-/* @call() waits for the last page of an array of @bytes, after it has copied most of it. */
-static void must_charge_argument(void *(*call)(void *unused), size_t bytes)
+/* The call waits for the last page of an array, after it has copied most of it. */
+TEST_IN_CGROUP(arguments_are_charged_to_the_cgroup)
 {
+	const size_t bytes = MAX_COPIES * sizeof(struct profil_copy);
 	size_t size = (bytes + PAGE - 1) / PAGE * PAGE;
 	u8 *p = map_small(size);	/* with a huge page, the last page would be present, too */
 	struct uffdio_zeropage zero = { .range = { addr(p) + size - PAGE, PAGE } };
 	struct uffd_msg msg;
 	long long before;
 	pthread_t thread;
-	void *result;
 	int uffd;
 
 	memset(p, 0, size - PAGE);
 	uffd = missing_pages(p + size - PAGE, PAGE, 0);
 	MUST(uffd >= 0);
-	charged_arg = p;
 	before = held_before();
-	MUST(!pthread_create(&thread, NULL, call, NULL));
+	MUST(!pthread_create(&thread, NULL, take_snapshot, p));
 	MUST(read(uffd, &msg, sizeof(msg)) == sizeof(msg));
 	must_hold(before, bytes);
 	MUST(!ioctl(uffd, UFFDIO_ZEROPAGE, &zero));
-	MUST(!pthread_join(thread, &result));
+	MUST(!pthread_join(thread, NULL));
 	close(uffd);
 	must_return_to(before);
-}
-
-static int charge_arguments(void)
-{
-	charged_nr = MAX_COPIES;
-	charged_fd = must_open();
-	must_charge_argument(snapshot_thread, MAX_COPIES * sizeof(struct profil_copy));
 	return 0;
-}
-
-TEST_F(limits, arguments_are_charged_to_the_cgroup)
-{
-	NEED_CGROUP();
-	EXPECT_EQ(0, status_in_cgroup(charge_arguments));
 }
 
 /*
  * A small memory cgroup
  */
 
-static void fill(int (*more)(void))
+static void fill(int (*more)(u32 nr_records), u32 nr_records)
 {
 	int err = 0;
 
 	opened = 0;
 	while (!err && opened < MAX_OPEN)
-		err = more();
+		err = more(nr_records);
 	if (err != -ENOMEM)
 		dprintf(STDERR_FILENO, "# after %u: %s\n", opened, strerror(-err));
 	MUST(err == -ENOMEM);
@@ -461,7 +394,7 @@ static void fill(int (*more)(void))
 }
 
 /* The OOM killer must spare the process, so that the call returns ENOMEM. */
-static int fill_cgroup(void)
+TEST_IN_CGROUP(calls_that_exceed_a_small_cgroup_fail_with_ENOMEM)
 {
 	long long before;
 
@@ -471,21 +404,15 @@ static int fill_cgroup(void)
 	make_targets();
 	before = held_before();
 	MUST(!file_write(CGROUP "/memory.max", "33554432"));
-	fill(more_records);
+	fill(more_records, 16384);
 	must_return_to(before);
-	fill(more_ranges);
+	fill(more_ranges, 0);
 	must_return_to(before);
 	return 0;
 }
 
-TEST_F(limits, calls_that_exceed_a_small_cgroup_fail_with_ENOMEM)
-{
-	NEED_CGROUP();
-	EXPECT_EQ(0, status_in_cgroup(fill_cgroup));
-}
-
 /* Opens the largest rings until there is no memory. */
-static int fill_with_rings(void)
+TEST_IN_CGROUP(rings_that_exceed_a_cgroup_fail_and_no_process_is_killed)
 {
 	int new;
 
@@ -502,19 +429,13 @@ static int fill_with_rings(void)
 	return 0;
 }
 
-TEST_F(limits, rings_that_exceed_a_cgroup_fail_and_no_process_is_killed)
-{
-	NEED_CGROUP();
-	EXPECT_EQ(0, status_in_cgroup(fill_with_rings));
-}
-
 static int fill_until_killed(void)
 {
 	ranges = many_ranges(RANGES);
 	allow_descriptors();
 	make_targets();
 	MUST(!file_write(CGROUP "/memory.max", "33554432"));
-	while (!more_ranges())
+	while (!more_ranges(0))
 		if (!fork())
 			for (;;)
 				pause();

@@ -132,7 +132,15 @@ static bool as_expected(const struct profil_stats *s, u64 begin, u64 period)
 
 #define TRIES 20
 
-TEST_F(nohz, sampled_process_gets_ticks_and_the_cpu_stops_ticking_after_stop)
+static void *spend_ticks(void *self)
+{
+	spend(TICKS, ((FIXTURE_DATA(nohz) *)self)->tick_ns);
+	return self;
+}
+
+/* Samples @work() until the statistics are as expected. @period: of the session, in ns, or 0 */
+static void expect_ticks(struct __test_metadata *_metadata, FIXTURE_DATA(nohz) *self, u32 scope,
+			 u64 period, void *(*work)(void *self))
 {
 	struct profil_range range = range_all(counters, 1, 8);
 	struct profil_stats s;
@@ -143,88 +151,66 @@ TEST_F(nohz, sampled_process_gets_ticks_and_the_cpu_stops_ticking_after_stop)
 		ASSERT_TRUE(tick_stops(self->cpu, self->tick_ns));
 		counters[0] = 0;
 		begin = cpu_ns(CLOCK_MONOTONIC);
-		ASSERT_EQ(0, session_start(SCOPE, 0, &range, 1));
-		spend(TICKS, self->tick_ns);
-		ASSERT_EQ(0, session_stop(SCOPE, &s));
+		ASSERT_EQ(0, clock_start(scope, 0, period, &range, 1));
+		EXPECT_EQ(self, work(self));
+		ASSERT_EQ(0, session_stop(scope, &s));
 		EXPECT_EQ(s.hit, counters[0]);
-		if (as_expected(&s, begin, self->tick_ns))
+		if (as_expected(&s, begin, period ?: self->tick_ns))
 			break;
 	}
 	EXPECT_GT(TRIES, i);
+}
+
+TEST_F(nohz, sampled_process_gets_ticks_and_the_cpu_stops_ticking_after_stop)
+{
+	expect_ticks(_metadata, self, SCOPE, 0, spend_ticks);
 	EXPECT_TRUE(tick_stops(self->cpu, self->tick_ns));
 }
 
-TEST_F(nohz, sampled_thread_gets_ticks)
-{
-	struct profil_range range = range_all(counters, 1, 8);
-	struct profil_stats s;
-	unsigned int i;
-	u64 begin;
+TEST_F_CALL(nohz, sampled_thread_gets_ticks,
+	    expect_ticks(_metadata, self, PROFIL_SCOPE_THREAD, 0, spend_ticks))
+TEST_F_CALL(nohz, session_with_a_period_gets_ticks,
+	    expect_ticks(_metadata, self, SCOPE, MS, spend_ticks))
 
-	for (i = 0; i < TRIES; i++) {
-		ASSERT_TRUE(tick_stops(self->cpu, self->tick_ns));
-		begin = cpu_ns(CLOCK_MONOTONIC);
-		ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, &range, 1));
-		spend(TICKS, self->tick_ns);
-		ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &s));
-		if (as_expected(&s, begin, self->tick_ns))
-			break;
-	}
-	EXPECT_GT(TRIES, i);
+static void *move_and_spend_ticks(void *self)
+{
+	MUST(!move_to(((FIXTURE_DATA(nohz) *)self)->cpu));
+	return spend_ticks(self);
 }
 
-static void *run(void *arg)
+static void *spend_in_new_thread(void *self)
 {
-	const FIXTURE_DATA(nohz) *self = arg;
+	pthread_t thread;
+	void *result;
 
-	if (move_to(self->cpu))
-		return NULL;
-	spend(TICKS, self->tick_ns);
-	return arg;
+	MUST(!pthread_create(&thread, NULL, move_and_spend_ticks, self));
+	MUST(!pthread_join(thread, &result));
+	return result;
 }
 
 /* The thread is created after the start, on another CPU, and then moves to the nohz_full= CPU. */
 TEST_F(nohz, new_thread_of_a_sampled_process_gets_ticks)
 {
-	struct profil_range range = range_all(counters, 1, 8);
-	struct profil_stats s;
-	pthread_t thread;
-	unsigned int i;
-	void *result;
-	u64 begin;
-
 	ASSERT_EQ(0, move_to(self->cpu ? 0 : 1));
-	for (i = 0; i < TRIES; i++) {
-		begin = cpu_ns(CLOCK_MONOTONIC);
-		ASSERT_EQ(0, session_start(SCOPE, 0, &range, 1));
-		ASSERT_EQ(0, pthread_create(&thread, NULL, run, self));
-		ASSERT_EQ(0, pthread_join(thread, &result));
-		EXPECT_EQ(self, result);
-		ASSERT_EQ(0, session_stop(SCOPE, &s));
-		if (as_expected(&s, begin, self->tick_ns))
-			break;
-	}
-	EXPECT_GT(TRIES, i);
+	expect_ticks(_metadata, self, SCOPE, 0, spend_in_new_thread);
 }
 
 TEST_F(nohz, child_of_a_fork_gets_ticks)
 {
 	struct profil_range range = range_all(counters, 1, 8);
 	struct profil_stats s;
-	unsigned int i;
 	int status = 1;
 	pid_t child;
 	u64 begin;
 
-	for (i = 0; i < TRIES && status == 1; i++) {
+	for (unsigned int i = 0; i < TRIES && status; i++) {
 		begin = cpu_ns(CLOCK_MONOTONIC);
 		ASSERT_EQ(0, session_start(SCOPE, 0, &range, 1));
-		child = fork();
-		if (!child) {
+		child = SPAWN(({
 			spend(TICKS, self->tick_ns);
 			MUST(!session_stop(SCOPE, &s));
-			_exit(as_expected(&s, begin, self->tick_ns) ? 0 : 1);
-		}
+			!as_expected(&s, begin, self->tick_ns);
+		}));
 		ASSERT_EQ(0, session_stop(SCOPE, NULL));
 		status = status_of(child);
 	}
@@ -237,32 +223,24 @@ TEST_F(nohz, attached_process_gets_ticks_and_the_cpu_stops_ticking_afterwards)
 	struct profil_stats s;
 	int pipes[2], fd;
 	unsigned int i;
-	u64 begin, n;
+	u64 begin;
 	pid_t child;
 	char byte;
 
-	if (geteuid())
-		SKIP(return, "to sample another process takes a capability");
+	NEED_ROOT("to sample another process");
 	ASSERT_EQ(0, pipe(pipes));
-	child = fork();
-	if (!child) {
+	child = SPAWN(({
 		MUST(tick_stops(self->cpu, self->tick_ns));
 		MUST(write(pipes[1], "", 1) == 1);
-		for (;;)
-			loop_run(2, LOOP_BURST);
-	}
+		!loop_for_ever((void *)2);
+	}));
 	ASSERT_EQ(0, move_to(self->cpu ? 0 : 1));
 	ASSERT_EQ(1, read(pipes[0], &byte, 1));
 	for (i = 0; i < TRIES; i++) {
 		/* Before the process is sampled, the CPU stops its tick. */
-		do {
-			n = timer_interrupts(self->cpu);
-			spend(TICKS, self->tick_ns);
-			n = timer_interrupts(self->cpu) - n;
-		} while (n >= TICKS / 4 && ++i < TRIES);
-		fd = must_open();
+		EXPECT_TRUE(tick_stops(self->cpu, self->tick_ns));
 		begin = cpu_ns(CLOCK_MONOTONIC);
-		ASSERT_EQ(0, descriptor_enable(fd));
+		fd = must_enable(must_open());
 		ASSERT_EQ(0, descriptor_attach(fd, SCOPE, child, NULL));
 		spend(TICKS, self->tick_ns);
 		ASSERT_EQ(0, descriptor_disable(fd, &s));
@@ -271,35 +249,10 @@ TEST_F(nohz, attached_process_gets_ticks_and_the_cpu_stops_ticking_afterwards)
 			break;
 	}
 	EXPECT_GT(TRIES, i);
-	for (i = 0; i < TRIES; i++) {
-		n = timer_interrupts(self->cpu);
-		spend(TICKS, self->tick_ns);
-		if (timer_interrupts(self->cpu) - n < TICKS / 4)
-			break;
-	}
-	EXPECT_GT(TRIES, i);
-	kill(child, SIGKILL);
-	waitpid(child, NULL, 0);
+	EXPECT_TRUE(tick_stops(self->cpu, self->tick_ns));
+	killed(child);
 	close(pipes[0]);
 	close(pipes[1]);
-}
-
-TEST_F(nohz, session_with_a_period_gets_ticks)
-{
-	struct profil_range range = range_all(counters, 1, 8);
-	struct profil_stats s;
-	unsigned int i;
-	u64 begin;
-
-	for (i = 0; i < TRIES; i++) {
-		begin = cpu_ns(CLOCK_MONOTONIC);
-		ASSERT_EQ(0, clock_start(SCOPE, 0, MS, &range, 1));
-		spend(TICKS, self->tick_ns);
-		ASSERT_EQ(0, session_stop(SCOPE, &s));
-		if (as_expected(&s, begin, MS))
-			break;
-	}
-	EXPECT_GT(TRIES, i);
 }
 
 TEST_HARNESS_MAIN
