@@ -16,14 +16,10 @@
 
 static u32 counters[1024] __attribute__((aligned(4096)));
 
-static int clock_open(u32 flags, u64 period, u32 on_fork, u32 on_exec)
+static int clock_open(u32 flags, u64 period)
 {
 	return descriptor_open_as((struct profil_open){
-		.flags = flags,
-		.modes = MODES_ALL,
-		.fork = on_fork,
-		.exec = on_exec,
-		.period = period,
+		.flags = flags, .modes = MODES_ALL, .period = period,
 	});
 }
 
@@ -89,17 +85,17 @@ TEST_F(clock, periods_out_of_bounds_are_refused)
 
 	for (unsigned int i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		EXPECT_EQ(-EINVAL, clock_start(PROFIL_SCOPE_PROCESS, 0, bad[i], NULL, 0));
-		EXPECT_EQ(-EINVAL, clock_open(0, bad[i], PROFIL_FORK_OFF, PROFIL_EXEC_OFF));
+		EXPECT_EQ(-EINVAL, clock_open(0, bad[i]));
 	}
 	EXPECT_EQ(-EINVAL, clock_start(PROFIL_SCOPE_THREAD, PROFIL_START_JITTER, 0, NULL, 0));
-	EXPECT_EQ(-EINVAL, clock_open(PROFIL_OPEN_JITTER, 0, PROFIL_FORK_OFF, PROFIL_EXEC_OFF));
+	EXPECT_EQ(-EINVAL, clock_open(PROFIL_OPEN_JITTER, 0));
 	EXPECT_EQ(-EOPNOTSUPP, clock_start(PROFIL_SCOPE_PROCESS, 4, MS, NULL, 0));
-	EXPECT_EQ(-EOPNOTSUPP, clock_open(2, MS, PROFIL_FORK_OFF, PROFIL_EXEC_OFF));
+	EXPECT_EQ(-EOPNOTSUPP, clock_open(2, MS));
 	EXPECT_TRUE(is_off(PROFIL_SCOPE_PROCESS));
 
 	EXPECT_EQ(self->root ? 0 : -EPERM,
 		  clock_start(PROFIL_SCOPE_PROCESS, 0, N64_NS - 1, NULL, 0));
-	fd = clock_open(0, N64_NS - 1, PROFIL_FORK_OFF, PROFIL_EXEC_OFF);
+	fd = clock_open(0, N64_NS - 1);
 	EXPECT_TRUE(self->root ? fd >= 0 : fd == -EPERM);
 	close(fd);
 	session_stop(PROFIL_SCOPE_PROCESS, NULL);
@@ -247,15 +243,19 @@ TEST_F(clock, all_threads_are_sampled)
 	EXPECT_EQ(s.hit, counters_sum(counters, 4, LOOPS));
 }
 
+/* Runs loop 3 for @ns of CPU time. The clock takes time itself, even more in a debug kernel. */
+static void burn_ns(u64 ns)
+{
+	u64 until = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + ns;
+
+	while (cpu_ns(CLOCK_THREAD_CPUTIME_ID) < until)
+		loop_run(3, 20000);
+}
+
 static void *burn_a_little(void *unused)
 {
-	u64 until = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + MS;
-
-	(void)unused;
-	/* The clock takes time itself, even more in a kernel with debugging options. */
-	while (cpu_ns(CLOCK_THREAD_CPUTIME_ID) < until)
-		loop_run(3, 100000);
-	return NULL;
+	burn_ns(MS);
+	return unused;
 }
 
 /* Each thread runs for 1 ms, a tenth of the period. */
@@ -290,17 +290,14 @@ TEST_F(clock, sessions_that_last_for_less_than_a_period_get_ticks)
 		before = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 		ASSERT_EQ(0, clock_start(PROFIL_SCOPE_PROCESS, 0, 10 * MS, &range, 1));
 		begin = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
-		while (cpu_ns(CLOCK_THREAD_CPUTIME_ID) < begin + MS)
-			loop_run(3, 20000);
+		burn_ns(MS);
 		least += cpu_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
 		ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
 		most += cpu_ns(CLOCK_THREAD_CPUTIME_ID) - before;
 		EXPECT_TRUE(accounted(&s));
 		ticks += s.ticks;
 		missed += s.missed;
-		begin = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
-		while (cpu_ns(CLOCK_THREAD_CPUTIME_ID) < begin + 4 * MS)
-			loop_run(3, 20000);
+		burn_ns(4 * MS);
 	}
 	/* The session also includes a part of the start and of the stop. */
 	least /= 10 * MS;
@@ -347,22 +344,17 @@ TEST_F(clock, a_child_has_its_own_clock)
 /* One session follows a fork and an exec. */
 TEST_F(clock, descriptors_follow_fork_and_exec)
 {
-	int fd = clock_open(0, MS, PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
+	int fd = must_enable(must_open(.period = MS, .fork = PROFIL_FORK_SHARE,
+				       .exec = PROFIL_EXEC_FOLLOW));
 	struct profil_stats s;
-	pid_t child;
 
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, descriptor_enable(fd));
-	child = fork();
-	if (!child) {
-		if (descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL))
-			_exit(1);
+	EXPECT_CHILD({
+		MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 		execl("/bin/sh", "sh", "-c",
 		      "i=0; while [ $i -lt 3000 ]; do i=$((i + 1)); done; (exit 0); "
 		      "j=0; while [ $j -lt 3000 ]; do j=$((j + 1)); done", NULL);
 		_exit(2);
-	}
-	EXPECT_EQ(0, status_of(child));
+	});
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
 	EXPECT_AS_EXPECTED(&s);
 	EXPECT_LT(5, s.ticks);
@@ -379,14 +371,9 @@ TEST_F(clock, sessions_do_not_disturb_each_other)
 
 	ASSERT_EQ(0, clock_start(PROFIL_SCOPE_PROCESS, 0, 3 * MS, &range, 1));
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
-	fds[0] = clock_open(0, MS, PROFIL_FORK_OFF, PROFIL_EXEC_OFF);
-	fds[1] = clock_open(PROFIL_OPEN_JITTER, 7 * MS, PROFIL_FORK_OFF, PROFIL_EXEC_OFF);
-	ASSERT_LE(0, fds[0]);
-	ASSERT_LE(0, fds[1]);
-	ASSERT_EQ(0, descriptor_attach(fds[0], PROFIL_SCOPE_PROCESS, 0, NULL));
-	ASSERT_EQ(0, descriptor_attach(fds[1], PROFIL_SCOPE_THREAD, 0, NULL));
-	ASSERT_EQ(0, descriptor_enable(fds[0]));
-	ASSERT_EQ(0, descriptor_enable(fds[1]));
+	fds[0] = must_sample(must_open(.period = MS), PROFIL_SCOPE_PROCESS, NULL, 0);
+	fds[1] = must_sample(must_open(.period = 7 * MS, .flags = PROFIL_OPEN_JITTER),
+			     PROFIL_SCOPE_THREAD, NULL, 0);
 	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 300));
 	ASSERT_EQ(0, descriptor_disable(fds[1], &s[3]));
 	ASSERT_EQ(0, descriptor_disable(fds[0], &s[2]));
@@ -408,12 +395,11 @@ TEST_F(clock, a_task_has_at_most_max_clocked_sessions_with_a_period)
 
 	ASSERT_GT(64, max);
 	for (unsigned int i = 0; i <= max; i++) {
-		fds[i] = clock_open(0, MS, PROFIL_FORK_OFF, PROFIL_EXEC_OFF);
-		ASSERT_LE(0, fds[i]);
+		fds[i] = must_open(.period = MS);
 		EXPECT_EQ(i < max ? 0 : -EBUSY,
 			  descriptor_attach(fds[i], PROFIL_SCOPE_PROCESS, 0, NULL));
 	}
-	tick = clock_open(0, 0, PROFIL_FORK_OFF, PROFIL_EXEC_OFF);
+	tick = must_open();
 	EXPECT_EQ(0, descriptor_attach(tick, PROFIL_SCOPE_PROCESS, 0, NULL));
 	close(tick);
 	for (unsigned int i = 0; i <= max; i++)
@@ -485,8 +471,8 @@ TEST_F(clock, jitter_samples_a_program_that_avoids_the_scheduler_tick)
 	/* A clock with a fixed phase would find loop 6 nearly always, or never. */
 	jittered = has_more(&m, counters, 4) && !has_more(&m, counters, 9);
 	EXPECT_TRUE(jittered);
-	if (jittered && has_more(&m, ticked, 4))
-		SKIP(return, "the machine is too busy for the program to avoid the tick");
+	SKIP_IF(jittered && has_more(&m, ticked, 4),
+		"the machine is too busy for the program to avoid the tick");
 }
 
 TEST_HARNESS_MAIN

@@ -6,10 +6,6 @@
 #include "kselftest_harness.h"
 
 #include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
-#include <ucontext.h>
 
 #include "device.h"
 
@@ -20,6 +16,7 @@
 #include "process.h"
 #include "records.h"
 #include "unwind.h"
+#include "users.h"
 
 #define RECORDS		1024U
 #define DEPTH		127U
@@ -188,12 +185,7 @@ static int give(const struct profil_unwind *arg)
 
 static int open_stacks(void)
 {
-	return descriptor_open_as((struct profil_open) {
-		.modes = MODES_ALL,
-		.nr_records = RECORDS,
-		.period = 200000,
-		.stack_depth = DEPTH,
-	});
+	return must_open(.nr_records = RECORDS, .period = 200000, .stack_depth = DEPTH);
 }
 
 FIXTURE(unwind) {
@@ -210,10 +202,7 @@ FIXTURE_SETUP(unwind)
 	self->file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	ASSERT_LE(0, self->file);
 	make_table(self->file);
-	fd = open_stacks();
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
-	ASSERT_EQ(0, descriptor_enable(fd));
+	fd = must_sample(open_stacks(), PROFIL_SCOPE_THREAD, NULL, 0);
 }
 
 FIXTURE_TEARDOWN(unwind)
@@ -229,10 +218,8 @@ static void open_again(struct __test_metadata *_metadata, u32 scope)
 {
 	close(fd);
 	fd = open_stacks();
-	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, give(&table.arg));
-	ASSERT_EQ(0, descriptor_attach(fd, scope, 0, NULL));
-	ASSERT_EQ(0, descriptor_enable(fd));
+	must_sample(fd, scope, NULL, 0);
 }
 
 static bool is_at(const struct profil_record *r, const char *text)
@@ -329,20 +316,20 @@ TEST_F(unwind, without_a_table_follows_the_frame_pointer)
 	EXPECT_STACK(unwind_step_0, callers, 3, PROFIL_STACK_OUTERMOST);
 }
 
-/* Gives the table with another @rule for row @i, and expects @n callers. */
-static void expect_with(struct __test_metadata *_metadata, u32 i, struct profil_unwind_rule rule,
-			u32 n, u32 end)
+/* Gives the table with another @rule for row @i, and expects @n callers of a run with @fp. */
+static void expect_with(struct __test_metadata *_metadata, uintptr_t fp, u32 i,
+			struct profil_unwind_rule rule, u32 n, u32 end)
 {
 	table.rules[i] = rule;
 	ASSERT_EQ(0, give(&table.arg));
-	EXPECT_TRUE(run(0x1234567, unwind_step_0, TICKS));
+	EXPECT_TRUE(run(fp, unwind_step_0, TICKS));
 	EXPECT_STACK(unwind_step_0, callers, n, end);
 }
 
 #define TEST_WITH(name, i, rule_, n, end) \
 TEST_F(unwind, name) \
 { \
-	expect_with(_metadata, i, (struct profil_unwind_rule)rule_, n, end); \
+	expect_with(_metadata, 0x1234567, i, (struct profil_unwind_rule)rule_, n, end); \
 }
 
 #define BRACES(...) { __VA_ARGS__ }
@@ -376,21 +363,12 @@ TEST_WITH(ends_where_a_frame_is_nowhere, MIDDLE, RULE_FP(0x50000000, 0), 2, PROF
 TEST_WITH(ends_where_the_address_is_not_in_text, MIDDLE, RULE_SP(16, 0), 2, PROFIL_STACK_ADDRESS)
 
 /* The rule takes the frame pointer that unwind_framed has saved for the return address. */
-TEST_F(unwind, ends_at_the_return_address_0)
-{
-	table.rules[FRAMED] = (struct profil_unwind_rule)RULE_FP(8, 0);
-	ASSERT_EQ(0, give(&table.arg));
-	EXPECT_TRUE(run(0, unwind_step_0, TICKS));
-	EXPECT_STACK(unwind_step_0, callers, 1, PROFIL_STACK_NULL);
-}
-
-TEST_F(unwind, does_not_end_at_the_return_address_1)
-{
-	table.rules[FRAMED] = (struct profil_unwind_rule)RULE_FP(8, 0);
-	ASSERT_EQ(0, give(&table.arg));
-	EXPECT_TRUE(run(1, unwind_step_0, TICKS));
-	EXPECT_STACK(unwind_step_0, callers, 1, PROFIL_STACK_ADDRESS);
-}
+TEST_F_CALL(unwind, ends_at_the_return_address_0,
+	    expect_with(_metadata, 0, FRAMED, (struct profil_unwind_rule)RULE_FP(8, 0), 1,
+			PROFIL_STACK_NULL))
+TEST_F_CALL(unwind, does_not_end_at_the_return_address_1,
+	    expect_with(_metadata, 1, FRAMED, (struct profil_unwind_rule)RULE_FP(8, 0), 1,
+			PROFIL_STACK_ADDRESS))
 
 /* ---- code that was made at run time ---- */
 
@@ -400,7 +378,7 @@ TEST_F(unwind, does_not_end_at_the_return_address_1)
 #define OTHER_END	"\x48\x83\xc4\x08\x90\xc3"	/* with a nop */
 
 /* Maps @code at the end of a page, before one that cannot be read. @file: of the mapping, or -1 */
-static const char *map_code(const char *code, size_t size, int file)
+static const char *map_code_of(const char *code, size_t size, int file)
 {
 	const size_t page = PAGE;
 	char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
@@ -412,6 +390,9 @@ static const char *map_code(const char *code, size_t size, int file)
 	MUST(!mprotect(pages + page, page, PROT_NONE));
 	return pages + page - size;
 }
+
+#define MAP_CODE_OF(code, file)	map_code_of(code, sizeof(code) - 1, file)
+#define MAP_CODE(code)		MAP_CODE_OF(code, -1)
 
 /* Expects that the stack of a call through @code has the first @n addresses. */
 static void expect_path(struct __test_metadata *_metadata, const char *code,
@@ -439,49 +420,36 @@ static void expect_by_stub(struct __test_metadata *_metadata, const char *stub, 
 	EXPECT_CALL(stub, n, end);
 }
 
-TEST_F(unwind, finds_the_caller_of_made_code_by_the_instructions_after_a_call)
-{
-	const char code[] = STUB STUB_END;
-
-	expect_by_stub(_metadata, map_code(code, sizeof(code) - 1, -1), 4, PROFIL_STACK_OUTERMOST);
-}
-
-TEST_F(unwind, follows_the_frame_pointer_in_made_code_with_other_instructions)
-{
-	const char code[] = STUB OTHER_END;
-
-	expect_by_stub(_metadata, map_code(code, sizeof(code) - 1, -1), 3, PROFIL_STACK_ORDER);
-}
-
-TEST_F(unwind, follows_the_frame_pointer_in_made_code_at_the_end_of_a_mapping)
-{
-	const char code[] = STUB "\x5a\xc3";		/* pop %rdx; ret */
-
-	expect_by_stub(_metadata, map_code(code, sizeof(code) - 1, -1), 3, PROFIL_STACK_ORDER);
-}
+TEST_F_CALL(unwind, finds_the_caller_of_made_code_by_the_instructions_after_a_call,
+	    expect_by_stub(_metadata, MAP_CODE(STUB STUB_END), 4, PROFIL_STACK_OUTERMOST))
+TEST_F_CALL(unwind, follows_the_frame_pointer_in_made_code_with_other_instructions,
+	    expect_by_stub(_metadata, MAP_CODE(STUB OTHER_END), 3, PROFIL_STACK_ORDER))
+/* pop %rdx; ret */
+TEST_F_CALL(unwind, follows_the_frame_pointer_in_made_code_at_the_end_of_a_mapping,
+	    expect_by_stub(_metadata, MAP_CODE(STUB "\x5a\xc3"), 3, PROFIL_STACK_ORDER))
 
 /* The last instruction is in another mapping, in which the code also runs. */
 TEST_F(unwind, reads_no_instructions_of_the_next_mapping)
 {
-	const char code[] = STUB "\x48\x83\xc4\x08";
-	const char *stub = map_code(code, sizeof(code) - 1, -1);
-	char *next = (char *)stub + sizeof(code) - 1;
+	const char *stub = MAP_CODE(STUB "\x48\x83\xc4\x08");
+	char *next = (char *)((addr(stub) / PAGE + 1) * PAGE);
 
 	ASSERT_EQ(0, mprotect(next, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC));
 	*next = '\xc3';
 	expect_by_stub(_metadata, stub, 3, PROFIL_STACK_ORDER);
 }
 
-TEST_F(unwind, follows_the_frame_pointer_in_a_file_without_a_table)
+static int file_of_code(void)
 {
-	const char code[] = STUB STUB_END;
 	int file = memfd_create("code", MFD_CLOEXEC);
 
-	ASSERT_LE(0, file);
-	ASSERT_EQ(0, ftruncate(file, 2 * PAGE));
-	expect_by_stub(_metadata, map_code(code, sizeof(code) - 1, file), 3, PROFIL_STACK_ORDER);
-	close(file);
+	MUST(!ftruncate(file, 2 * PAGE));
+	return file;
 }
+
+TEST_F_CALL(unwind, follows_the_frame_pointer_in_a_file_without_a_table,
+	    expect_by_stub(_metadata, MAP_CODE_OF(STUB STUB_END, file_of_code()), 3,
+			   PROFIL_STACK_ORDER))
 
 /* ---- tables of such code ---- */
 
@@ -538,10 +506,10 @@ static int remove_code(u64 space, const char *code)
 }
 
 /* Expects that the stack of a call through @code, with @rule in its table, has @n addresses. */
-#define TEST_CODE(name, code_, rule, n, end) \
+#define TEST_CODE(name, code, rule, n, end) \
 TEST_F(unwind, name) \
 { \
-	const char code[] = code_, *stub = map_code(code, sizeof(code) - 1, -1); \
+	const char *stub = MAP_CODE(code); \
 \
 	ASSERT_EQ(0, give_code(own_space(), stub, rule)); \
 	expect_by_stub(_metadata, stub, n, end); \
@@ -558,7 +526,7 @@ TEST_CODE(follows_the_frame_pointer_in_made_code_without_a_rule, STUB OTHER_END,
 
 TEST_F(unwind, uses_no_table_of_other_made_code)
 {
-	const char code[] = STUB OTHER_END, *stub = map_code(code, sizeof(code) - 1, -1);
+	const char *stub = MAP_CODE(STUB OTHER_END);
 	const u64 space = own_space();
 
 	ASSERT_EQ(0, give_code(space + 1, stub, &rule_stub));
@@ -570,32 +538,22 @@ TEST_F(unwind, uses_no_table_of_other_made_code)
 /* @file: of the code */
 static void expect_no_table(struct __test_metadata *_metadata, int file)
 {
-	const char code[] = STUB STUB_END, *stub;
+	const char *stub = MAP_CODE_OF(STUB STUB_END, file);
 
-	ASSERT_LE(0, file);
-	stub = map_code(code, sizeof(code) - 1, file);
 	ASSERT_EQ(0, give_code(own_space(), stub, &rule_stub));
 	expect_by_stub(_metadata, stub, 3, PROFIL_STACK_ORDER);
 	close(file);
 }
 
-TEST_F(unwind, uses_no_table_of_made_code_in_a_mapping_of_a_file)
-{
-	int file = memfd_create("code", MFD_CLOEXEC);
-
-	ASSERT_EQ(0, ftruncate(file, 2 * PAGE));
-	expect_no_table(_metadata, file);
-}
-
+TEST_F_CALL(unwind, uses_no_table_of_made_code_in_a_mapping_of_a_file,
+	    expect_no_table(_metadata, file_of_code()))
 /* The memory is anonymous. */
-TEST_F(unwind, uses_no_table_of_made_code_in_a_mapping_of_the_zero_device)
-{
-	expect_no_table(_metadata, open("/dev/zero", O_RDWR | O_CLOEXEC));
-}
+TEST_F_CALL(unwind, uses_no_table_of_made_code_in_a_mapping_of_the_zero_device,
+	    expect_no_table(_metadata, open("/dev/zero", O_RDWR | O_CLOEXEC)))
 
 TEST_F(unwind, replaces_and_removes_the_table_of_made_code)
 {
-	const char code[] = STUB OTHER_END, *stub = map_code(code, sizeof(code) - 1, -1);
+	const char *stub = MAP_CODE(STUB OTHER_END);
 	const u64 space = own_space();
 
 	ASSERT_EQ(0, give(&table.arg));
@@ -659,13 +617,12 @@ static void *replace_often(void *errors)
 
 TEST_F_TIMEOUT(unwind, uses_a_table_of_made_code_or_none_while_these_change, 150)
 {
-	const char code[] = STUB OTHER_END;
 	unsigned int by_table = 0, by_end = 0, by_frame = 0, other = 0;
 	pthread_t thread;
 	int errors = 0;
 
 	made_space = own_space();
-	made = map_code(code, sizeof(code) - 1, -1);
+	made = MAP_CODE(STUB OTHER_END);
 	ASSERT_EQ(0, give(&table.arg));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, replace_often, &errors));
 	for (nr = 0; !enough;) {
@@ -717,10 +674,9 @@ TEST_F(unwind, reads_no_memory_of_a_device)
 	SKIP_IF(!page, "no mapping is named [vvar]");
 	(void)*(volatile u64 *)page;	/* makes it present */
 	/* unwind_middle has it as its frame pointer. If it were read, there would be no frame. */
-	table.rules[MIDDLE] = (struct profil_unwind_rule) { .kind = PROFIL_UNWIND_FP_INDIRECT };
-	ASSERT_EQ(0, give(&table.arg));
-	EXPECT_TRUE(run(page, unwind_step_0, TICKS));
-	EXPECT_STACK(unwind_step_0, callers, 2, PROFIL_STACK_UNREADABLE);
+	expect_with(_metadata, page, MIDDLE,
+		    (struct profil_unwind_rule){ .kind = PROFIL_UNWIND_FP_INDIRECT }, 2,
+		    PROFIL_STACK_UNREADABLE);
 }
 
 /* ---- signals ---- */
@@ -779,10 +735,8 @@ static void expect_signal(struct __test_metadata *_metadata, unsigned long flags
 	EXPECT_LE(TICKS, found);
 }
 
-TEST_F(unwind, finds_the_callers_of_code_that_a_signal_has_interrupted)
-{
-	expect_signal(_metadata, 0);
-}
+TEST_F_CALL(unwind, finds_the_callers_of_code_that_a_signal_has_interrupted,
+	    expect_signal(_metadata, 0))
 
 TEST_F(unwind, finds_them_from_another_stack_too)
 {
@@ -816,13 +770,10 @@ static void open_shared(struct __test_metadata *_metadata, u64 period)
 	fd = must_open(.fork = PROFIL_FORK_SHARE, .nr_records = RECORDS, .period = period,
 		       .stack_depth = DEPTH);
 	ASSERT_EQ(0, give(&table.arg));
-	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	ASSERT_EQ(0, descriptor_enable(fd));
+	must_sample(fd, PROFIL_SCOPE_PROCESS, NULL, 0);
 }
 
-static const void *callee;	/* of the child */
-
-static int call_for_ever(void)
+static int call_for_ever(const void *callee)
 {
 	for (;;)
 		unwind_outer(BURST, 0x1234567, callee, unwind_middle);
@@ -844,14 +795,13 @@ static bool read_child(pid_t child)
 TEST_F(unwind, is_used_in_each_process)
 {
 	open_shared(_metadata, 0);
-	callee = unwind_middle;
-	EXPECT_TRUE(read_child(spawn(call_for_ever)));
+	EXPECT_TRUE(read_child(SPAWN(call_for_ever(unwind_middle))));
 	EXPECT_STACK(unwind_step_1, callers, 3, PROFIL_STACK_OUTERMOST);
 }
 
 TEST_F(unwind, uses_a_table_of_made_code_in_one_process)
 {
-	const char code[] = STUB OTHER_END, *stub = map_code(code, sizeof(code) - 1, -1);
+	const char *stub = MAP_CODE(STUB OTHER_END);
 	const char *const addresses[] = {
 		unwind_framed_return, unwind_middle_return, stub + STUB_RETURN, unwind_outer_return,
 	};
@@ -860,8 +810,7 @@ TEST_F(unwind, uses_a_table_of_made_code_in_one_process)
 	open_shared(_metadata, 0);
 	ASSERT_EQ(0, give_code(own_space(), stub, &rule_stub));
 	EXPECT_CALL(stub, 4, PROFIL_STACK_OUTERMOST);
-	callee = stub;
-	child = spawn(call_for_ever);
+	child = SPAWN(call_for_ever(stub));
 	ASSERT_TRUE(read_child(child));
 	EXPECT_STACK(unwind_step_1, addresses, 3, PROFIL_STACK_ORDER);
 
@@ -879,7 +828,7 @@ TEST_F(unwind, uses_a_table_of_made_code_in_one_process)
 
 TEST_F(unwind, uses_a_table_of_made_code_in_a_session_of_the_machine)
 {
-	const char code[] = STUB OTHER_END, *stub = map_code(code, sizeof(code) - 1, -1);
+	const char *stub = MAP_CODE(STUB OTHER_END);
 
 	SKIP_IF(geteuid(), "only root can sample the machine");
 	open_again(_metadata, PROFIL_SCOPE_MACHINE);
@@ -981,7 +930,7 @@ TEST_F(unwind, refuses_tables_that_are_not_valid)
 /* A table that is refused says that the stack ends, and does not replace the one that is there. */
 TEST_F(unwind, refuses_tables_of_made_code_that_are_not_valid)
 {
-	const char code[] = STUB OTHER_END, *stub = map_code(code, sizeof(code) - 1, -1);
+	const char *stub = MAP_CODE(STUB OTHER_END);
 	const u64 space = own_space();
 
 	table.arg.size = offsetof(struct profil_unwind, space);	/* the first version */
@@ -1117,9 +1066,9 @@ static int give_two_tables(void)
 
 	make_large(200000);
 	fd = first;
-	MUST(fd >= 0 && !give(&table.arg));
+	MUST(!give(&table.arg));
 	fd = open_stacks();
-	MUST(fd >= 0 && give(&table.arg) == -EPERM);
+	MUST(give(&table.arg) == -EPERM);
 	/* The table of a session that has ended does not count. */
 	close(first);
 	return !await(!give(&table.arg));
@@ -1129,7 +1078,6 @@ static int give_two_tables(void)
 static int replace_tables(void)
 {
 	fd = open_stacks();
-	MUST(fd >= 0);
 	table.arg.flags = PROFIL_UNWIND_CODE;
 	table.arg.fd = -1;
 	table.arg.space = 1;
@@ -1147,19 +1095,15 @@ static int replace_tables(void)
 }
 
 /* Gives tables that are refused, as a process that others often preempt. */
-static pid_t start_refused(void)
+static int give_refused(void)
 {
 	const struct sched_param param = {};
-	const pid_t child = fork();
 
-	if (child)
-		return child;
-	MUST(!prctl(PR_SET_PDEATHSIG, SIGKILL) && !sched_setscheduler(0, SCHED_IDLE, &param));
+	MUST(!sched_setscheduler(0, SCHED_IDLE, &param));
 	fd = open_stacks();
-	MUST(fd >= 0);
 	while (give(&table.arg) == -EPERM)
 		;
-	_exit(1);
+	return 1;
 }
 
 /* As an ordinary user: a table that fits is not refused while others that do not fit are. */
@@ -1170,9 +1114,9 @@ static int give_beside_refused_tables(void)
 
 	fd = open_stacks();
 	make_large(200000);
-	MUST(fd >= 0 && await(!give(&table.arg)));	/* when those of other tests are freed */
+	MUST(await(!give(&table.arg)));	/* when those of other tests are freed */
 	for (int i = 0; i < 3; i++)
-		children[i] = start_refused();
+		children[i] = spawn(give_refused);
 	/* A table is charged before its rules are checked. */
 	for (int i = 0; i < 10000; i++)
 		MUST(give_code(1, NULL, &invalid) == -EINVAL);
@@ -1181,25 +1125,15 @@ static int give_beside_refused_tables(void)
 	return 0;
 }
 
-/* Runs @work in a child, as an ordinary user. Returns the child, for status_of(). */
-static pid_t run_as_user(int (*work)(void))
-{
-	const pid_t child = fork();
-
-	if (!child) {
-		MUST(!setgid(USER) && !setuid(USER));
-		_exit(work());
-	}
-	return child;
-}
+#define EXPECT_AS_USER(work)	EXPECT_EQ(0, status_in_child((become_user(USER), work())))
 
 TEST_F(unwind, has_a_limit_of_memory_for_a_user)
 {
 	SKIP_IF(geteuid(), "only root can set the limit");
 	ASSERT_EQ(0, file_write(LIMIT, "1"));
-	EXPECT_EQ(0, status_of(run_as_user(give_two_tables)));
-	EXPECT_EQ(0, status_of(run_as_user(replace_tables)));
-	EXPECT_EQ(0, status_of(run_as_user(give_beside_refused_tables)));
+	EXPECT_AS_USER(give_two_tables);
+	EXPECT_AS_USER(replace_tables);
+	EXPECT_AS_USER(give_beside_refused_tables);
 	/* The limit is not for root. */
 	EXPECT_EQ(0, give(&table.arg));
 	ASSERT_EQ(0, file_write(LIMIT, "64"));
@@ -1213,7 +1147,6 @@ static int give_small_tables(void)
 	int err;
 
 	fd = open_stacks();
-	MUST(fd >= 0);
 	table.arg.nr_blocks = 1;
 	table.arg.nr_rows = 1;
 	table.arg.nr_rules = 1;
@@ -1232,7 +1165,7 @@ TEST_F(unwind, has_a_limit_of_pages_for_small_tables)
 {
 	SKIP_IF(geteuid(), "only root can set the limit");
 	ASSERT_EQ(0, file_write(LIMIT, "1"));
-	EXPECT_EQ(0, status_of(run_as_user(give_small_tables)));
+	EXPECT_AS_USER(give_small_tables);
 	ASSERT_EQ(0, file_write(LIMIT, "64"));
 }
 
@@ -1274,10 +1207,9 @@ TEST_F_TIMEOUT(unwind, has_only_addresses_of_text_with_any_table, 150)
 		for (u32 r = 0; r < NR_ROWS; r++) {
 			struct profil_unwind_rule *rule = &table.rules[r];
 
-			rule->kind = rand_r(&random) % (PROFIL_UNWIND_REGISTER + 1);
-			rule->number = 0;
-			rule->cfa = 0;
-			rule->fp = 0;
+			*rule = (struct profil_unwind_rule){
+				.kind = rand_r(&random) % (PROFIL_UNWIND_REGISTER + 1),
+			};
 			if (rule->kind < PROFIL_UNWIND_SP || rule->kind == PROFIL_UNWIND_SIGNAL)
 				continue;
 			rule->cfa = rand_r(&random) >> (rand_r(&random) % 31);
