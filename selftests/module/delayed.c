@@ -43,8 +43,13 @@ FIXTURE_TEARDOWN(delayed)
 	/* A call may still be delayed. */
 	EXPECT_TRUE(await(!delay_unload()));
 	sched_setaffinity(0, sizeof(self->cpus), &self->cpus);
-	munmap(shared, sizeof(*shared));
 	EXPECT_EQ(self->tainted & WARNED, file_number(TAINTED, "") & WARNED);
+}
+
+static void await_delay(void)
+{
+	while (delay_hits() < 1)
+		sched_yield();
 }
 
 static void run_on(int cpu)
@@ -70,7 +75,6 @@ static int burn_in_range(void *unused)
 static int exec_during_tick(void)
 {
 	static char stack[65536] __attribute__((aligned(16)));
-	char *const argv[] = { "true", NULL }, *const envp[] = { NULL };
 	pid_t other;
 
 	run_on(0);
@@ -79,8 +83,7 @@ static int exec_during_tick(void)
 	shared->step = other;
 	while (delay_hits() < 1)
 		;
-	execve("/bin/true", argv, envp);
-	return 1;
+	return execl("/bin/true", "true", NULL);
 }
 
 TEST_F(delayed, tick_of_a_pending_session_may_come_during_the_exec_that_ends_it)
@@ -112,8 +115,7 @@ TEST_F(delayed, session_may_be_freed_by_a_thread_while_another_closes_it)
 	DELAY("function=profil_space_is_own ms=1000 sleep=1 comm=" NAME);
 	ASSERT_OPEN(fd, 0);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, close_slowly, (void *)fd));
-	while (delay_hits() < 1)
-		sched_yield();
+	await_delay();
 	/* START ends the sessions of closed descriptors. */
 	EXPECT_EQ(0, session_start(PROCESS, 0, &range, 1));
 	EXPECT_EQ(0, session_stop(PROCESS, NULL));
@@ -166,15 +168,13 @@ static int use_the_room_twice(void)
 	const struct rlimit limit = { LIMIT * PAGE, LIMIT * PAGE };
 	const struct profil_range range = range_of_limit();
 	pthread_t thread;
-	int fd;
 
 	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit) && !setresuid(1000, 1000, 1000));
 	MUST(!session_start(PROCESS, 0, &range, 1));
 	MUST(!pthread_create(&thread, NULL, replace_slowly, NULL));
-	while (delay_hits() < 1)
-		sched_yield();
+	await_delay();
 	MUST(!session_stop(PROCESS, NULL));
-	fd = must_open(.nr_records = 64);
+	must_open(.nr_records = 64);
 	MUST(!pthread_join(thread, NULL));
 	MUST(replaced == -EPERM);
 	MUST(pinned_bytes() <= LIMIT * PAGE);
@@ -187,12 +187,6 @@ TEST_F(delayed, replacement_does_not_exceed_the_limit_if_its_room_is_used)
 	EXPECT_EQ(0, status_of(spawn(use_the_room_twice)));
 }
 
-static int leave_session_slowly(void)
-{
-	prctl(PR_SET_NAME, NAME);
-	return leave_session();
-}
-
 TEST_F(delayed, unload_waits_for_the_notifier_of_a_process_that_exits)
 {
 	const char *stays = module_stays();
@@ -200,9 +194,8 @@ TEST_F(delayed, unload_waits_for_the_notifier_of_a_process_that_exits)
 
 	SKIP_IF(stays, "%s", stays);
 	DELAY("function=mmu_notifier_put ms=1500 sleep=1 comm=" NAME);
-	spawn(leave_session_slowly);
-	while (delay_hits() < 1)
-		sched_yield();
+	SPAWN(prctl(PR_SET_NAME, NAME) ?: leave_session());
+	await_delay();
 	device_close();
 	EXPECT_TRUE(await(!module_unload()));
 	EXPECT_EQ(0, module_load(""));
@@ -212,13 +205,6 @@ TEST_F(delayed, unload_waits_for_the_notifier_of_a_process_that_exits)
 }
 
 #define KILLS	60
-
-static int burn_until_killed(void)
-{
-	shared->step = 1;
-	loop_for_ever((void *)1);
-	return 0;
-}
 
 /* The delay is in exit, before PF_EXITING is set: there, ticks still queue the set-up. */
 TEST_F(delayed, child_may_be_killed_while_its_session_is_set_up)
@@ -235,7 +221,7 @@ TEST_F(delayed, child_may_be_killed_while_its_session_is_set_up)
 	prctl(PR_SET_NAME, NAME);
 	for (unsigned int i = 0; i < KILLS; i++) {
 		shared->step = 0;
-		child = spawn(burn_until_killed);
+		child = SPAWN(({ shared->step = 1; !loop_for_ever((void *)1); }));
 		while (!shared->step)
 			;
 		until = now_ns() + rand_r(&seed) % 2000000;
@@ -275,20 +261,10 @@ static int write_bad_program(const char *path)
 	return err;
 }
 
-static char *bad_program;
-
-static int exec_bad_program(void)
-{
-	char *const argv[] = { bad_program, NULL }, *const envp[] = { NULL };
-
-	execve(bad_program, argv, envp);
-	return 1;
-}
-
 /* The delay is before PF_EXITING is set. The registers are still those of the old program. */
 TEST_F(delayed, failed_exec_does_not_give_the_old_pc_to_a_session_of_the_new_address_space)
 {
-	char directory[] = "/tmp/profil-XXXXXX", buffer[65536];
+	char directory[] = "/tmp/profil-XXXXXX", path[64], buffer[65536];
 	unsigned int nr = 0, in_exec = 0;
 	struct profil_record *r;
 	ssize_t size, at;
@@ -297,10 +273,10 @@ TEST_F(delayed, failed_exec_does_not_give_the_old_pc_to_a_session_of_the_new_add
 
 	DELAY("function=exit_signals ms=300 comm=" NAME);
 	ASSERT_NE(NULL, mkdtemp(directory));
-	ASSERT_LT(0, asprintf(&bad_program, "%s/%s", directory, NAME));
-	ASSERT_EQ(0, write_bad_program(bad_program));
+	snprintf(path, sizeof(path), "%s/%s", directory, NAME);
+	ASSERT_EQ(0, write_bad_program(path));
 	fd = must_enable(must_open(.nr_records = 1024, .stack_depth = 8));
-	child = spawn(exec_bad_program);
+	child = SPAWN(execl(path, path, NULL));
 	while (delay_hits() < 1)
 		;
 	EXPECT_EQ(0, descriptor_attach(fd, PROCESS, child, NULL));
@@ -316,9 +292,8 @@ TEST_F(delayed, failed_exec_does_not_give_the_old_pc_to_a_session_of_the_new_add
 	TH_LOG("%u records, %u in exec", nr, in_exec);
 	EXPECT_LT(0U, in_exec);
 	close(fd);
-	unlink(bad_program);
+	unlink(path);
 	rmdir(directory);
-	free(bad_program);
 }
 
 TEST_HARNESS_MAIN

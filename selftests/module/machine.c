@@ -29,7 +29,6 @@ static u32 page[1024] __attribute__((aligned(4096)));
 static struct shared {
 	atomic_int step;
 	atomic_uint programs;
-	u64 period;
 } *shared;
 
 __attribute__((constructor)) static void new_program(void)
@@ -42,32 +41,19 @@ __attribute__((constructor)) static void new_program(void)
 		loop_for_ever((void *)7);
 }
 
-static int run_loop_1(void)
-{
-	loop_for_ever((void *)1);
-	return 0;
-}
-
-static int run_new_program(char *what)
+static void *run_new_program(void *what)
 {
 	char *const argv[] = { "a new program", NULL }, *const envp[] = { what, NULL };
 
 	execve(SELF, argv, envp);
-	return 1;
+	_exit(1);
 }
 
 static int run_loop_2_then_exec(void)
 {
 	while (!shared->step)
 		loop_run(2, LOOP_BURST);
-	return run_new_program(NEW_PROGRAM "=");
-}
-
-/* An exec by a thread that is not the first replaces the leader of the process. */
-static void *exec_in_thread(void *what)
-{
-	run_new_program(what);
-	return NULL;
+	return !run_new_program(NEW_PROGRAM "=");
 }
 
 /* Creates processes that end in different ways, until the parent has seen enough. */
@@ -82,13 +68,14 @@ static int run_short_programs(void)
 		kind = shared->programs % 4;
 		child = kind ? fork() : vfork();
 		if (!child && kind == 1) {
-			pthread_create(&thread, NULL, exec_in_thread, NEW_PROGRAM "=exit");
+			/* An exec by a thread that is not the first replaces the leader. */
+			pthread_create(&thread, NULL, run_new_program, NEW_PROGRAM "=exit");
 			pthread_exit(NULL);
 		}
 		if (!child && kind == 2)
 			_exit((loop_run(3, LOOP_BURST), 0));
 		if (!child)
-			_exit(run_new_program(NEW_PROGRAM "=exit"));
+			run_new_program(NEW_PROGRAM "=exit");
 		if (child < 0 || waitpid(child, NULL, 0) != child)
 			return 1;
 		shared->programs++;
@@ -100,10 +87,8 @@ static int run_loops_in_threads(void)
 {
 	pthread_t thread;
 
-	if (pthread_create(&thread, NULL, loop_for_ever, (void *)4))
-		return 1;
-	loop_for_ever((void *)5);
-	return 0;
+	MUST(!pthread_create(&thread, NULL, loop_for_ever, (void *)4));
+	return !loop_for_ever((void *)5);
 }
 
 /* Takes memory, so that the exit takes long. */
@@ -184,9 +169,7 @@ FIXTURE_SETUP(machine)
 FIXTURE_TEARDOWN(machine)
 {
 	kill_children();
-	if (fd >= 0)
-		close(fd);
-	fd = -1;
+	close_session();
 	for (unsigned int i = 0; i < nr; i++) {
 		EXPECT_TRUE(is_user_address(records[i]->pc));
 		EXPECT_TRUE(is_user_address(records[i]->start));
@@ -201,9 +184,9 @@ TEST_F(machine, samples_processes_that_run_already_and_new_ones)
 	pid_t child[2];
 
 	NEED_ROOT("for CAP_PERFMON");
-	child[0] = spawn(run_loop_1);
+	child[0] = SPAWN(!loop_for_ever((void *)1));
 	ASSERT_EQ(0, open_machine(MODES_ALL, ENOUGH, variant->period));
-	child[1] = spawn(run_loop_1);
+	child[1] = SPAWN(!loop_for_ever((void *)1));
 	EXPECT_TRUE(READ_UNTIL(ticks_of(child[0], 1, &space[0]) >= 10 &&
 			       ticks_of(child[1], 1, &space[1]) >= 10));
 	EXPECT_NE(space[0], space[1]);
@@ -277,7 +260,7 @@ TEST_F(machine, accounts_for_each_tick)
 	pid_t child;
 
 	NEED_ROOT("for CAP_PERFMON");
-	child = spawn(run_loop_1);
+	child = SPAWN(!loop_for_ever((void *)1));
 	ASSERT_EQ(0, open_machine(PROFIL_MODE_USER, ENOUGH, variant->period));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 100));
 	ASSERT_EQ(0, descriptor_stats(fd, &s));
@@ -346,12 +329,10 @@ TEST_F(machine, ends_with_its_creator)
 
 	NEED_ROOT("for CAP_PERFMON");
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
-	creator = fork();
-	if (!creator) {
-		if (open_machine(MODES_ALL, 16, variant->period) || send_fd(pair[1], fd))
-			_exit(1);
-		_exit(read(pair[1], &c, 1) == 1 ? 0 : 2);
-	}
+	creator = FORK({
+		MUST(!open_machine(MODES_ALL, 16, variant->period) && !send_fd(pair[1], fd));
+		MUST(read(pair[1], &c, 1) == 1);
+	});
 	copy = receive_fd(pair[0]);
 	ASSERT_LE(0, copy);
 	/* One session has one machine. */
@@ -368,11 +349,7 @@ TEST_F(machine, ends_with_its_creator)
 /* Returns 0 if the caller cannot sample the machine. */
 static int is_refused(void)
 {
-	int other = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	int err = other < 0 ? other : descriptor_attach(other, MACHINE, 0, NULL);
-
-	close(other);
-	return err != -EPERM;
+	return descriptor_attach(must_open(), MACHINE, 0, NULL) != -EPERM;
 }
 
 static int use_a_copy_without_capability(void)
@@ -380,11 +357,10 @@ static int use_a_copy_without_capability(void)
 	struct profil_stats s;
 	u64 space;
 
-	if (setresuid(USER, USER, USER) || is_refused())
-		return 1;
-	if (!loop_until(5, ({ read_all(); ticks_of(getpid(), 5, &space) >= 5; })))
-		return 2;
-	return descriptor_disable(fd, &s) || !accounted(&s) || descriptor_enable(fd) ? 3 : 0;
+	MUST(!setresuid(USER, USER, USER) && !is_refused());
+	MUST(loop_until(5, ({ read_all(); ticks_of(getpid(), 5, &space) >= 5; })));
+	MUST(!descriptor_disable(fd, &s) && accounted(&s));
+	return descriptor_enable(fd);
 }
 
 TEST_F(machine, can_be_read_and_turned_off_by_any_process_with_a_copy_of_the_descriptor)
@@ -468,46 +444,30 @@ TEST_F(machine, is_sampled_by_at_most_4_sessions)
 		close(others[i]);
 }
 
-static int is_refused_to_a_user(void)
-{
-	return setresuid(USER, USER, USER) || is_refused();
-}
-
-static int is_refused_in_a_user_namespace(void)
-{
-	return unshare(CLONE_NEWUSER) || is_refused();
-}
-
 TEST_F(machine, needs_a_capability_in_the_initial_user_namespace)
 {
-	EXPECT_EQ(0, status_of(spawn(geteuid() ? is_refused : is_refused_to_a_user)));
-	EXPECT_EQ(0, status_of(spawn(is_refused_in_a_user_namespace)));
+	EXPECT_EQ(0, status_in_child((!geteuid() && setresuid(USER, USER, USER)) || is_refused()));
+	EXPECT_EQ(0, status_in_child(unshare(CLONE_NEWUSER) || is_refused()));
 }
 
 /* Process 1 of a new pid namespace, where the child that runs loop 1 is not visible */
-static int record_in_namespace(void)
+static int record_in_namespace(u64 period)
 {
 	u64 space;
 
-	if (open_machine(MODES_ALL, ENOUGH, shared->period))
-		return 1;
-	return loop_until(6, ({
+	MUST(!open_machine(MODES_ALL, ENOUGH, period));
+	return !loop_until(6, ({
 		read_all();
 		ticks_of(1, 6, &space) >= 5 && ticks_of(0, 1, &space) >= 5;
-	})) ? 0 : 2;
-}
-
-static int unshare_and_record(void)
-{
-	return unshare(CLONE_NEWPID) ? 3 : status_of(spawn(record_in_namespace));
+	}));
 }
 
 TEST_F(machine, records_no_pid_that_the_creators_namespace_does_not_have)
 {
 	NEED_ROOT("for CAP_PERFMON");
-	shared->period = variant->period;
-	spawn(run_loop_1);
-	EXPECT_EQ(0, status_of(spawn(unshare_and_record)));
+	SPAWN(!loop_for_ever((void *)1));
+	ASSERT_EQ(0, unshare(CLONE_NEWPID));
+	EXPECT_EQ(0, status_of(SPAWN(record_in_namespace(variant->period))));
 }
 
 TEST_HARNESS_MAIN

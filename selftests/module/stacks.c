@@ -24,25 +24,18 @@
 #define DEPTH		127U	/* the maximum */
 #define TICKS		20U	/* that a test waits for */
 
-static int open_session(const struct profil_open *open, u32 scope)
+/* Opens a session of this process whose records have up to @depth addresses. */
+static void open_stacks(u32 depth)
 {
-	fd = descriptor_open_as(*open);
-	if (fd < 0)
-		return fd;
-	return descriptor_attach(fd, scope, 0, NULL) ?: descriptor_enable(fd);
+	fd = must_sample(must_open(.fork = PROFIL_FORK_SHARE, .nr_records = RECORDS,
+				   .stack_depth = depth), PROFIL_SCOPE_PROCESS, NULL, 0);
 }
 
-/* Opens a session of this process whose records have up to @depth addresses. */
-static int open_stacks(u32 depth)
+/* Opens a session with a period. */
+static void open_clocked_stacks(u32 scope, u64 period)
 {
-	const struct profil_open open = {
-		.modes = MODES_ALL,
-		.fork = PROFIL_FORK_SHARE,
-		.nr_records = RECORDS,
-		.stack_depth = depth,
-	};
-
-	return open_session(&open, PROFIL_SCOPE_PROCESS);
+	fd = must_sample(must_open(.nr_records = RECORDS, .period = period, .stack_depth = DEPTH),
+			 scope, NULL, 0);
 }
 
 /* Closes the session, and forgets its records. */
@@ -76,7 +69,7 @@ FIXTURE_TEARDOWN(stacks)
 
 TEST_F(stacks, of_32_bit_code_of_arm_are_unsupported)
 {
-	ASSERT_EQ(0, open_stacks(DEPTH));
+	open_stacks(DEPTH);
 	EXPECT_TRUE(descriptor_burn(fd, 0, TICKS));
 	ASSERT_EQ(0, descriptor_disable(fd, NULL));
 	EXPECT_EQ(0, read_all());
@@ -196,7 +189,7 @@ static __attribute__((noinline, noclone)) void recurse(unsigned long levels)
 
 TEST_F(stacks, have_the_return_address_of_each_caller)
 {
-	ASSERT_EQ(0, open_stacks(DEPTH));
+	open_stacks(DEPTH);
 	for (unsigned long levels = 1; levels <= 41; levels += 20) {
 		nr = 0;
 		EXPECT_TRUE(run(recurse, levels, frames_loop_text, TICKS));
@@ -210,7 +203,7 @@ TEST_F_TIMEOUT(stacks, have_no_more_addresses_than_the_session_asks_for, 150)
 	const u32 depths[] = { 1, 2, 12, 13, 14, DEPTH };
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(depths); i++) {
-		ASSERT_EQ(0, open_stacks(depths[i]));
+		open_stacks(depths[i]);
 		EXPECT_TRUE(run(recurse, levels, frames_loop_text, TICKS));
 		if (depths[i] <= levels)
 			EXPECT_STACK(frames_loop_text, callers, depths[i], PROFIL_STACK_DEPTH);
@@ -220,7 +213,7 @@ TEST_F_TIMEOUT(stacks, have_no_more_addresses_than_the_session_asks_for, 150)
 		drop_session();
 	}
 	/* As deep as possible. */
-	ASSERT_EQ(0, open_stacks(DEPTH));
+	open_stacks(DEPTH);
 	EXPECT_TRUE(run(recurse, 200, frames_loop_text, TICKS));
 	EXPECT_STACK(frames_loop_text, callers, DEPTH, PROFIL_STACK_DEPTH);
 }
@@ -232,7 +225,7 @@ TEST_F(stacks, of_sessions_of_one_task_have_their_own_depths)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(depths); i++) {
-		ASSERT_EQ(0, open_stacks(depths[i]));
+		open_stacks(depths[i]);
 		sessions[i] = fd;
 	}
 	EXPECT_TRUE(run(recurse, 5, frames_loop_text, TICKS));
@@ -282,7 +275,7 @@ TEST_F(stacks, of_a_forked_child_are_those_of_the_child)
 	unsigned int i, found[2] = {};
 	pid_t child;
 
-	ASSERT_EQ(0, open_stacks(DEPTH));
+	open_stacks(DEPTH);
 	EXPECT_TRUE(run(recurse, 7, frames_loop_text, 1));
 	nr = 0;
 	child = spawn(recurse_in_child);
@@ -313,7 +306,7 @@ TEST_F(stacks, have_the_return_address_while_a_function_has_no_frame)
 	const uintptr_t calls[] = { (uintptr_t)frames_steps_return, (uintptr_t)frames_call_return };
 	uintptr_t fp;
 
-	ASSERT_EQ(0, open_stacks(DEPTH));
+	open_stacks(DEPTH);
 	for (unsigned int i = 0; i < ARRAY_SIZE(steps); i++)
 		EXPECT_TRUE(run(frames_steps, (unsigned long)&fp, steps[i], TICKS));
 	for (unsigned int i = 0; i < ARRAY_SIZE(steps); i++) {
@@ -376,7 +369,7 @@ TEST_F(stacks, of_a_system_call_are_those_of_its_caller)
 
 	zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 	ASSERT_LE(0, zero);
-	ASSERT_EQ(0, open_stacks(DEPTH));
+	open_stacks(DEPTH);
 	EXPECT_TRUE(run(read_zeros, 1 << 20, read_text, TICKS));
 	for (i = 0; i < nr; i++) {
 		if (!is_at(records[i], read_text))
@@ -422,7 +415,7 @@ TEST_F(stacks, of_the_vdso_lead_to_its_caller)
 
 	vdso_clock_gettime = vdso_function();
 	SKIP_IF(!vdso_clock_gettime, "the vDSO is unknown: %s", dlerror());
-	ASSERT_EQ(0, open_stacks(DEPTH));
+	open_stacks(DEPTH);
 	while (!whole && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap) {
 		frames_call(read_clock, 10000);
 		ASSERT_EQ(0, read_all());
@@ -472,16 +465,9 @@ FIXTURE_TEARDOWN(kinds)
 
 TEST_F(kinds, of_sessions_have_the_same_stacks)
 {
-	const struct profil_open open = {
-		.modes = MODES_ALL,
-		.nr_records = RECORDS,
-		.period = variant->period,
-		.stack_depth = DEPTH,
-	};
-
-	if (variant->scope == PROFIL_SCOPE_MACHINE && geteuid())
-		SKIP(return, "only root can sample the machine");
-	ASSERT_EQ(0, open_session(&open, variant->scope));
+	SKIP_IF(variant->scope == PROFIL_SCOPE_MACHINE && geteuid(),
+		"only root can sample the machine");
+	open_clocked_stacks(variant->scope, variant->period);
 	EXPECT_TRUE(run(recurse, 5, frames_loop_text, TICKS));
 	EXPECT_STACK(frames_loop_text, callers, 6, PROFIL_STACK_OUTERMOST);
 }
@@ -562,6 +548,13 @@ static void expect_end_at(struct __test_metadata *_metadata, uintptr_t to, u32 e
 
 #define EXPECT_END_AT(to, end) expect_end_at(_metadata, (uintptr_t)(to), end)
 
+/* Links the fifth frame to a sixth one at @place, which is the outermost one. */
+static void continue_at(void *place)
+{
+	*(struct frame *)place = (struct frame) { 0, ADDRESS + 5 };
+	frames[4].next = frames_pointer((uintptr_t)place);
+}
+
 FIXTURE(frames) {
 };
 
@@ -578,7 +571,7 @@ FIXTURE_SETUP(frames)
 	frames[NR_FRAMES - 1].next = 0;
 	first_fp = 0;
 	first_sp = (uintptr_t)area + PAGE / 2;
-	ASSERT_EQ(0, open_stacks(DEPTH));
+	open_stacks(DEPTH);
 }
 
 FIXTURE_TEARDOWN(frames)
@@ -631,8 +624,7 @@ TEST_F(frames, end_where_one_is_not_mapped_or_not_present)
 	EXPECT_END_AT(last, PROFIL_STACK_UNREADABLE);
 	EXPECT_FALSE(pages_present(last, 1));
 
-	*(struct frame *)last = (struct frame) { 0, ADDRESS + 5 };
-	frames[4].next = frames_pointer((uintptr_t)last);
+	continue_at(last);
 	EXPECT_END(frames, 6, PROFIL_STACK_OUTERMOST);
 	ASSERT_EQ(0, mprotect(last, PAGE, PROT_READ));
 	EXPECT_END(frames, 6, PROFIL_STACK_OUTERMOST);
@@ -693,8 +685,7 @@ TEST_F(frames, end_beyond_the_end_of_a_file)
 	ASSERT_EQ(0, ftruncate(file, PAGE));
 	ASSERT_EQ((void *)last, mmap(last, PAGE, PROT_READ | PROT_WRITE,
 				     MAP_SHARED | MAP_FIXED, file, 0));
-	*(struct frame *)last = (struct frame) { 0, ADDRESS + 5 };
-	frames[4].next = frames_pointer((uintptr_t)last);
+	continue_at(last);
 	EXPECT_END(frames, 6, PROFIL_STACK_OUTERMOST);
 	ASSERT_EQ(0, ftruncate(file, 0));
 	EXPECT_END(frames, 5, PROFIL_STACK_UNREADABLE);
@@ -706,8 +697,7 @@ TEST_F(frames, end_at_a_page_that_is_swapped_out)
 	char *last = area + 3 * PAGE;
 
 	SKIP_IF(geteuid() || swap_start(), "no swap area can be made");
-	*(struct frame *)last = (struct frame) { 0, ADDRESS + 5 };
-	frames[4].next = frames_pointer((uintptr_t)last);
+	continue_at(last);
 	EXPECT_TRUE(await(!madvise(last, PAGE, MADV_PAGEOUT) && !pages_present(last, 1)));
 	EXPECT_END(frames, 5, PROFIL_STACK_UNREADABLE);
 	EXPECT_FALSE(pages_present(last, 1));
@@ -892,17 +882,10 @@ static void *write_any_frames(void *unused)
 }
 
 /* Opens a session of this thread alone, with many ticks. */
-static int open_clocked_stacks(void)
+static void open_again(void)
 {
-	const struct profil_open open = {
-		.modes = MODES_ALL,
-		.nr_records = RECORDS,
-		.period = 200000,
-		.stack_depth = DEPTH,
-	};
-
 	drop_session();
-	return open_session(&open, PROFIL_SCOPE_THREAD);
+	open_clocked_stacks(PROFIL_SCOPE_THREAD, 200000);
 }
 
 TEST_F_TIMEOUT(frames, of_a_changing_stack_have_only_addresses_of_text, 150)
@@ -910,7 +893,7 @@ TEST_F_TIMEOUT(frames, of_a_changing_stack_have_only_addresses_of_text, 150)
 	unsigned int ends[PROFIL_STACK_NULL + 1] = {}, i = 0, j;
 	pthread_t thread;
 
-	ASSERT_EQ(0, open_clocked_stacks());
+	open_again();
 	ASSERT_EQ(0, pthread_create(&thread, NULL, write_any_frames, NULL));
 	first_fp = frames_pointer((uintptr_t)frames);
 	first_sp = (uintptr_t)frames;
@@ -968,7 +951,7 @@ TEST_F_TIMEOUT(frames, may_be_unmapped_at_any_time, 150)
 	unsigned int whole = 0, cut = 0, i = 0;
 	pthread_t thread;
 
-	ASSERT_EQ(0, open_clocked_stacks());
+	open_again();
 	frames[4].next = frames_pointer((uintptr_t)area + 3 * PAGE);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, change_mappings, NULL));
 	first_fp = frames_pointer((uintptr_t)frames);
@@ -999,13 +982,6 @@ TEST_F_TIMEOUT(frames, may_be_unmapped_at_any_time, 150)
  * Exec and exit
  */
 
-static int join_and_exec(void)
-{
-	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	exec_again(5);
-	return 40;
-}
-
 TEST_F_TIMEOUT(stacks, of_a_task_in_exec_or_exit_are_empty, 150)
 {
 	const u32 no_pc = PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT;
@@ -1015,7 +991,11 @@ TEST_F_TIMEOUT(stacks, of_a_task_in_exec_or_exit_are_empty, 150)
 
 	fd = must_enable(must_open(.exec = PROFIL_EXEC_FOLLOW, .nr_records = 16 * RECORDS,
 				   .period = 500000, .stack_depth = 10));
-	child = spawn(join_and_exec);
+	child = SPAWN(({
+		MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+		exec_again(5);
+		1;
+	}));
 	/* There are more ticks than the ring can hold if the kernel is slow. */
 	do {
 		ASSERT_EQ(0, read_all());
@@ -1045,14 +1025,12 @@ TEST_F_TIMEOUT(stacks, of_a_task_in_exec_or_exit_are_empty, 150)
 #define WORDS		1024U		/* in the environment of a program */
 #define FAILURES	40U
 
-static bool sampled_by_machine;		/* the session samples every process */
-
 /*
  * Executes a program for which there is not enough memory: the exec fails when the old program is
  * gone already. Where the old program has its stack pointer and its frame pointer, the new stack
  * has the environment.
  */
-static int fail_to_exec(void)
+static int fail_to_exec(u32 scope)
 {
 	/* This is enough for the stack, but not for the program. */
 	const struct rlimit limit = { 1 << 20, 1 << 20 };
@@ -1067,7 +1045,7 @@ static int fail_to_exec(void)
 		env[2 * i] = "secret";
 		env[2 * i + 1] = "";
 	}
-	MUST(sampled_by_machine || !descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	MUST(scope == PROFIL_SCOPE_MACHINE || !descriptor_attach(fd, scope, 0, NULL));
 	MUST(personality(ADDR_NO_RANDOMIZE) >= 0 && !setrlimit(RLIMIT_AS, &limit));
 	asm volatile("	mov %%rsp, %%r12\n"
 		     "	mov %%rbp, %%r13\n"
@@ -1082,33 +1060,21 @@ static int fail_to_exec(void)
 	return 40;
 }
 
-/* Opens a session with stacks, and samples tasks whose exec fails. */
-static int sample_failures(void)
+/* Checks that no record of a task whose exec has failed has words of the new program. */
+static void expect_no_secrets(struct __test_metadata *_metadata, u32 scope)
 {
 	struct profil_query query;
-	int err = device_query(&query);
-
-	if (err)
-		return err;
-	fd = descriptor_open_as((struct profil_open){
-		.modes = MODES_ALL,
-		.exec = PROFIL_EXEC_FOLLOW,
-		.nr_records = RECORDS,
-		.period = query.min_period,
-		.stack_depth = 10,
-	});
-	if (fd < 0)
-		return fd;
-	if (sampled_by_machine)
-		err = descriptor_attach(fd, PROFIL_SCOPE_MACHINE, 0, NULL);
-	return err ?: descriptor_enable(fd);
-}
-
-/* Fails if a record of a task whose exec has failed has words of the new program. */
-static void expect_no_secrets(struct __test_metadata *_metadata)
-{
 	unsigned int i, in_exec = 0;
 
+	ASSERT_EQ(0, device_query(&query));
+	fd = must_enable(must_open(.exec = PROFIL_EXEC_FOLLOW, .nr_records = RECORDS,
+				   .period = query.min_period, .stack_depth = 10));
+	if (scope == PROFIL_SCOPE_MACHINE)
+		ASSERT_EQ(0, descriptor_attach(fd, scope, 0, NULL));
+	for (i = 0; i < FAILURES; i++) {
+		ASSERT_EQ(128 + SIGSEGV, status_of(SPAWN(fail_to_exec(scope))));
+		ASSERT_LE(0, read_all());
+	}
 	for (i = 0; i < nr; i++) {
 		const struct profil_stack *stack = stack_of(records[i]);
 
@@ -1124,26 +1090,14 @@ static void expect_no_secrets(struct __test_metadata *_metadata)
 
 TEST_F_TIMEOUT(stacks, of_a_task_whose_exec_fails_have_nothing_of_the_new_program, 150)
 {
-	sampled_by_machine = false;
-	ASSERT_EQ(0, sample_failures());
-	for (unsigned int i = 0; i < FAILURES; i++) {
-		ASSERT_EQ(128 + SIGSEGV, status_of(spawn(fail_to_exec)));
-		ASSERT_LE(0, read_all());
-	}
-	expect_no_secrets(_metadata);
+	expect_no_secrets(_metadata, PROFIL_SCOPE_PROCESS);
 }
 
 /* In a session of the machine, no record of a task whose exec has failed has a pc. */
 TEST_F_TIMEOUT(stacks, of_the_machine_have_nothing_of_a_program_whose_exec_fails, 150)
 {
 	SKIP_IF(geteuid(), "only root can sample the machine");
-	sampled_by_machine = true;
-	ASSERT_EQ(0, sample_failures());
-	for (unsigned int i = 0; i < FAILURES; i++) {
-		ASSERT_EQ(128 + SIGSEGV, status_of(spawn(fail_to_exec)));
-		ASSERT_LE(0, read_all());
-	}
-	expect_no_secrets(_metadata);
+	expect_no_secrets(_metadata, PROFIL_SCOPE_MACHINE);
 	/* The kernel names a task after its new program before it loads it. */
 	for (unsigned int i = 0; i < nr; i++) {
 		if (!strcmp(records[i]->comm, "exe"))
@@ -1206,7 +1160,7 @@ TEST_F_TIMEOUT(stacks, are_read_with_their_records_or_not_at_all, 150)
 	ssize_t n = -1;
 	size_t size;
 
-	ASSERT_EQ(0, open_stacks(DEPTH));
+	open_stacks(DEPTH);
 	while (stats_now().outside < 3 * TICKS)
 		frames_call(recurse, 30);
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
