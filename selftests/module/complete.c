@@ -52,6 +52,7 @@ FIXTURE_SETUP(complete)
 	shared = map_shared(sizeof(*shared));
 	much = map_private(MUCH);
 	make_pipe();
+	DELAY("function=mmap_region ms=0 sleep=1 hold=1 comm=" HOLDER);
 	ASSERT_LE(0, device_fd());
 	self->users = module_users();
 	amount = MUCH;
@@ -167,17 +168,6 @@ static bool drain_all(pid_t child)
 	return await((drain(), waits_for_lock(child)));
 }
 
-static unsigned int nr_with(u32 flag)
-{
-	unsigned int n = 0;
-
-	for (unsigned int i = 0; i < nr; i++)
-		n += !!(records[i]->flags & flag);
-	return n;
-}
-
-#define HOLD_LOCK() DELAY("function=mmap_region ms=0 sleep=1 hold=1 comm=" HOLDER)
-
 /* Makes a child in a call that has had some @ticks, whose records wait for mmap_lock. */
 static pid_t spawn_in_call(u32 nr_records, u64 ticks)
 {
@@ -195,7 +185,6 @@ TEST_F(complete, records_of_a_call_are_completed_when_it_returns)
 	struct profil_stats s;
 	pid_t child;
 
-	HOLD_LOCK();
 	child = spawn_in_call(ENOUGH, 20);
 	/* The child is in the call, and has no other records. */
 	EXPECT_EQ(0, read_all());
@@ -228,10 +217,9 @@ TEST_F(complete, records_of_a_call_are_completed_when_it_returns)
 TEST_F(complete, record_of_a_loop_waits_for_the_lock)
 {
 	struct profil_stats s;
-	unsigned int n = 0;
+	unsigned int n;
 	pid_t child;
 
-	HOLD_LOCK();
 	child = spawn_busy(true);
 	open_for(child, ENOUGH);
 	EXPECT_TRUE(await(waits_for_lock(child)));
@@ -244,9 +232,7 @@ TEST_F(complete, record_of_a_loop_waits_for_the_lock)
 	EXPECT_EQ(128 + SIGKILL, killed(child));
 	EXPECT_LE(0, read_all());
 	EXPECT_EQ(s.outside, nr);
-	for (unsigned int i = 0; i < nr; i++)
-		n += in_loop(records[i], addr(loops_text), 1) &&
-		     records[i]->flags & PROFIL_RECORD_MAPPED;
+	n = records_where(r, in_loop(r, addr(loops_text), 1) && r->flags & PROFIL_RECORD_MAPPED);
 	EXPECT_LE(1U, n);
 }
 
@@ -255,16 +241,15 @@ TEST_F(complete, records_of_a_call_can_be_read_when_the_session_is_off)
 	struct profil_stats s;
 	pid_t child;
 
-	HOLD_LOCK();
 	child = spawn_in_call(ENOUGH, 20);
 	EXPECT_EQ(0, descriptor_disable(fd, &s));
 	EXPECT_LE(20U, s.outside);
 	EXPECT_EQ(0, read_all());
 	EXPECT_EQ(s.outside, nr);
-	EXPECT_LE(20U, nr_with(PROFIL_RECORD_PENDING));
-	for (unsigned int i = 0; i < nr; i++) {
-		EXPECT_NE(0U, records[i]->pc);
-		EXPECT_EQ(0U, records[i]->flags & PROFIL_RECORD_MAPPED);
+	EXPECT_LE(20U, records_where(r, r->flags & PROFIL_RECORD_PENDING));
+	for_each_record(r) {
+		EXPECT_NE(0U, r->pc);
+		EXPECT_EQ(0U, r->flags & PROFIL_RECORD_MAPPED);
 	}
 	/* The call returns after that, and the slots are free again. */
 	nr = 0;
@@ -273,7 +258,7 @@ TEST_F(complete, records_of_a_call_can_be_read_when_the_session_is_off)
 	EXPECT_TRUE(drain_all(child));
 	delay_release();
 	EXPECT_TRUE(await(!read_all() && nr >= 20));
-	EXPECT_EQ(0U, nr_with(PROFIL_RECORD_PENDING));
+	EXPECT_EQ(0U, records_where(r, r->flags & PROFIL_RECORD_PENDING));
 	EXPECT_EQ(128 + SIGKILL, killed(child));
 }
 
@@ -301,11 +286,10 @@ TEST_F(complete, call_does_not_use_up_the_ring)
 {
 	pid_t child;
 
-	HOLD_LOCK();
 	child = spawn_in_call(FEW, 2 * FEW);
 	EXPECT_LT(0U, stats_now().dropped_record);
 	EXPECT_TRUE(another_leaves_complete_records(4 * FEW));
-	EXPECT_LE(FEW / 2U, nr_with(PROFIL_RECORD_PENDING));
+	EXPECT_LE(FEW / 2U, records_where(r, r->flags & PROFIL_RECORD_PENDING));
 	delay_release();
 	EXPECT_EQ(128 + SIGKILL, killed(child));
 }
@@ -318,7 +302,6 @@ TEST_F(complete, sleeping_tasks_do_not_use_up_the_ring)
 	int pipes[SLEEPERS][2];
 	pid_t children[SLEEPERS];
 
-	HOLD_LOCK();
 	amount = MUCH / 4;
 	for (unsigned int i = 0; i < SLEEPERS; i++) {
 		memcpy(pipes[i], ends, sizeof(ends));
@@ -345,7 +328,6 @@ TEST_F(complete, tasks_that_wait_for_the_lock_do_not_use_up_the_ring)
 {
 	pid_t children[SLEEPERS];
 
-	HOLD_LOCK();
 	amount = PAGE;
 	for (unsigned int i = 0; i < SLEEPERS; i++) {
 		children[i] = spawn_busy(true);
@@ -356,7 +338,7 @@ TEST_F(complete, tasks_that_wait_for_the_lock_do_not_use_up_the_ring)
 		EXPECT_TRUE(await((read_all(), waits_for_lock(children[i]))));
 	}
 	EXPECT_TRUE(another_leaves_complete_records(4 * SLEEPERS));
-	EXPECT_LE(1U, nr_with(PROFIL_RECORD_PENDING));
+	EXPECT_LE(1U, records_where(r, r->flags & PROFIL_RECORD_PENDING));
 	delay_release();
 	for (unsigned int i = 0; i < SLEEPERS; i++)
 		EXPECT_EQ(128 + SIGKILL, killed(children[i]));
@@ -368,11 +350,10 @@ TEST_F(complete, records_of_a_killed_task_do_not_wait_for_the_lock)
 	struct profil_stats s;
 	pid_t child;
 
-	HOLD_LOCK();
 	child = spawn_in_call(ENOUGH, 20);
 	kill(child, SIGKILL);
 	EXPECT_TRUE(await(!read_all() && nr >= 20));
-	EXPECT_LE(20U, nr_with(PROFIL_RECORD_PENDING | without_pc));
+	EXPECT_LE(20U, records_where(r, r->flags & (PROFIL_RECORD_PENDING | without_pc)));
 	delay_release();
 	EXPECT_EQ(128 + SIGKILL, status_of(child));
 	EXPECT_TRUE(await(read_all() == 1));
@@ -386,7 +367,6 @@ TEST_F(complete, descriptor_can_be_closed_during_a_call)
 {
 	pid_t child;
 
-	HOLD_LOCK();
 	child = spawn_in_call(ENOUGH, 20);
 	close_session();
 	EXPECT_TRUE(await(module_users() == self->users));
@@ -400,7 +380,6 @@ TEST_F(complete, descriptor_can_be_closed_while_a_task_completes_its_records)
 {
 	pid_t child;
 
-	HOLD_LOCK();
 	child = spawn_in_call(ENOUGH, 20);
 	EXPECT_TRUE(drain_all(child));
 	close_session();
@@ -419,7 +398,6 @@ TEST_F(complete, tables_are_freed_while_a_task_completes_its_records)
 	pid_t child;
 	int err;
 
-	HOLD_LOCK();
 	child = spawn_busy(true);
 	before = usage().areas;
 	fd = must_open(.period = PERIOD, .nr_records = FEW, .stack_depth = DEPTH);
@@ -447,7 +425,6 @@ TEST_F(complete, module_can_be_unloaded_during_a_call)
 	pid_t child;
 
 	SKIP_IF(stays, "%s", stays);
-	HOLD_LOCK();
 	child = spawn_in_call(ENOUGH, 20);
 	close_session();
 	device_close();
@@ -507,7 +484,7 @@ FIXTURE_VARIANT_ADD(changing, with_stacks) { PERIOD, DEPTH };
 /* Most of the time, mmap_lock is taken, and ticks cannot look up mappings. */
 TEST_F(changing, mappings_are_known_in_all_threads)
 {
-	unsigned int i, unknown = 0;
+	unsigned int i, unknown;
 	pthread_t threads[6];
 	struct profil_stats s;
 
@@ -527,8 +504,7 @@ TEST_F(changing, mappings_are_known_in_all_threads)
 	EXPECT_EQ(0, read_all());
 	EXPECT_TRUE(accounted(&s));
 	EXPECT_EQ(s.outside, nr);
-	for (i = 0; i < nr; i++)
-		unknown += !(records[i]->flags & (PROFIL_RECORD_MAPPED | without_pc));
+	unknown = records_where(r, !(r->flags & (PROFIL_RECORD_MAPPED | without_pc)));
 	TH_LOG("%u records, %u without mapping", nr, unknown);
 	EXPECT_GE(nr / 100, unknown);
 }

@@ -110,27 +110,21 @@ TEST_F(leak, the_figures_show_the_resources_of_a_session)
 	EXPECT_EQ(self->before.locked, pinned_bytes());
 }
 
-TEST_F(leak, one_thousand_starts_and_stops_leak_nothing)
+static void start_and_stop(struct __test_metadata *_metadata, FIXTURE_DATA(leak) *self, u32 scope)
 {
 	for (unsigned int i = 0; i < 1000; i++) {
-		ASSERT_EQ(0, session_start(PROCESS, 0, &self->range, 1));
-		if (i % 20 == 0) {
-			ASSERT_TRUE(loop_burn(PROCESS, 0, 1));
-		}
-		ASSERT_EQ(0, session_stop(PROCESS, NULL));
+		ASSERT_EQ(0, session_start(scope, 0, &self->range, 1));
+		ASSERT_TRUE(i % 20 || loop_burn(scope, 0, 1));
+		ASSERT_EQ(0, session_stop(scope, NULL));
 		ASSERT_EQ(self->before.locked, pinned_bytes());
 	}
 	expect_pinned(_metadata, self, 1000 * PAGES);
 }
 
-TEST_F(leak, one_thousand_sessions_of_a_thread_leak_nothing)
-{
-	for (unsigned int i = 0; i < 1000; i++) {
-		ASSERT_EQ(0, session_start(THREAD, 0, &self->range, 1));
-		ASSERT_EQ(0, session_stop(THREAD, NULL));
-	}
-	expect_pinned(_metadata, self, 1000 * PAGES);
-}
+TEST_F_CALL(leak, one_thousand_starts_and_stops_leak_nothing,
+	    start_and_stop(_metadata, self, PROCESS))
+TEST_F_CALL(leak, one_thousand_sessions_of_a_thread_leak_nothing,
+	    start_and_stop(_metadata, self, THREAD))
 
 TEST_F(leak, one_thousand_replacements_leak_nothing)
 {
@@ -140,9 +134,7 @@ TEST_F(leak, one_thousand_replacements_leak_nothing)
 		self->range.nr_counters = i % 3 ? 1 : PAGES * PAGE / 4;
 		ASSERT_EQ(0, session_start(PROCESS, PROFIL_START_REPLACE,
 					   &self->range, 1));
-		if (i % 20 == 0) {
-			ASSERT_TRUE(loop_burn(PROCESS, 0, 1));
-		}
+		ASSERT_TRUE(i % 20 || loop_burn(PROCESS, 0, 1));
 		ASSERT_EQ(self->before.locked + (i % 3 ? 1 : PAGES) * PAGE, pinned_bytes());
 	}
 	ASSERT_EQ(0, session_stop(PROCESS, NULL));
@@ -199,9 +191,7 @@ TEST_F(leak, sessions_whose_buffers_are_unmapped_leak_nothing)
 		self->range.nr_counters = 1;
 		ASSERT_EQ(0, session_start(PROCESS, PROFIL_START_REPLACE, &self->range, 1));
 		ASSERT_EQ(self->before.locked + PAGE, pinned_bytes());
-		if (i % 20 == 0) {
-			ASSERT_TRUE(loop_burn(PROCESS, 0, 1));
-		}
+		ASSERT_TRUE(i % 20 || loop_burn(PROCESS, 0, 1));
 		ASSERT_EQ(0, munmap(buffer, PAGE));
 		ASSERT_EQ(self->before.locked + PAGE, pinned_bytes());
 		if (i % 2) {
@@ -217,9 +207,7 @@ TEST_F(leak, sessions_whose_pages_are_discarded_leak_nothing)
 	ASSERT_EQ(0, session_start(PROCESS, 0, &self->range, 1));
 	for (unsigned int i = 0; i < 200; i++) {
 		ASSERT_EQ(0, madvise(self->buffer, PAGES * PAGE, MADV_DONTNEED));
-		if (i % 20 == 0) {
-			ASSERT_TRUE(loop_burn(PROCESS, 0, 1));
-		}
+		ASSERT_TRUE(i % 20 || loop_burn(PROCESS, 0, 1));
 	}
 	ASSERT_EQ(0, session_stop(PROCESS, NULL));
 	expect_pinned(_metadata, self, PAGES);
@@ -342,17 +330,19 @@ static void receive_and_close(void)
 	}
 }
 
-/* Three children, one after the other, whose session ends for the reason @end */
-static void have_children_without_session(u32 end)
+static int end_of_session(void)
 {
 	struct profil_stats s;
 
+	MUST(loop_until(0, session_stats(PROCESS, &s) || s.state == PROFIL_STATE_ENDED));
+	return ENDED(s.end);
+}
+
+/* Three children, one after the other, whose session ends for the reason @end */
+static void have_children_without_session(u32 end)
+{
 	for (unsigned int i = 0; i < 3; i++)
-		MUST(status_in_child(({
-			MUST(loop_until(0, session_stats(PROCESS, &s) ||
-					   s.state == PROFIL_STATE_ENDED));
-			ENDED(s.end);
-		})) == ENDED(end));
+		MUST(status_in_child(end_of_session()) == ENDED(end));
 }
 
 static void have_children_after_advice(int advice)
@@ -503,12 +493,12 @@ DEATH(before_the_child, 0, {
 });
 
 DEATH(after_STATS_of_children_with_signals, 0,
-      FIRST_CALLS(!session_stats(PROCESS, &s) && s.state == PROFIL_STATE_ON));
+	FIRST_CALLS(!session_stats(PROCESS, &s) && s.state == PROFIL_STATE_ON));
 DEATH(after_STOP_of_children_with_signals, 0, FIRST_CALLS(!session_stop(PROCESS, NULL)));
 DEATH(after_START_of_children_with_signals, 0,
-      FIRST_CALLS(session_start(PROCESS, 0, &range, 1) == -EBUSY));
+	FIRST_CALLS(session_start(PROCESS, 0, &range, 1) == -EBUSY));
 DEATH(after_OPEN_of_children_with_signals, 0,
-      FIRST_CALLS(must_open() >= 0 && !session_stats(PROCESS, &s) && s.locked == PAGES * PAGE));
+	FIRST_CALLS(must_open() >= 0 && !session_stats(PROCESS, &s) && s.locked == PAGES * PAGE));
 
 DEATH(after_threads, 0, {
 	pthread_t threads[4];

@@ -86,7 +86,8 @@ static long long held_before(void)
 	struct profil_range range = range_of_loops(NULL, 2);
 
 	range.nr_counters = 0;
-	close(must_sample(must_open(.fork = PROFIL_FORK_SHARE, .nr_records = 1), PROCESS, &range, 1));
+	close(must_sample(must_open(.fork = PROFIL_FORK_SHARE, .nr_records = 1), PROCESS,
+			  &range, 1));
 	return held();
 }
 

@@ -118,23 +118,13 @@ static unsigned int ticks_of(pid_t pid, unsigned int i, u64 *space)
 {
 	unsigned int n = 0;
 
-	for (unsigned int j = 0; j < nr; j++) {
-		if (records[j]->pid != pid || records[j]->flags & PROFIL_RECORD_SYSTEM ||
-		    !in_loop(records[j], addr(loops_text), i))
+	for_each_record(r) {
+		if (r->pid != pid || r->flags & PROFIL_RECORD_SYSTEM ||
+		    !in_loop(r, addr(loops_text), i))
 			continue;
-		*space = records[j]->space;
+		*space = r->space;
 		n++;
 	}
-	return n;
-}
-
-/* The number of records with any of @flags, of any process */
-static unsigned int records_with(u32 flags)
-{
-	unsigned int n = 0;
-
-	for (unsigned int j = 0; j < nr; j++)
-		n += !!(records[j]->flags & flags);
 	return n;
 }
 
@@ -170,10 +160,10 @@ FIXTURE_TEARDOWN(machine)
 {
 	kill_children();
 	close_session();
-	for (unsigned int i = 0; i < nr; i++) {
-		EXPECT_TRUE(is_user_address(records[i]->pc));
-		EXPECT_TRUE(is_user_address(records[i]->start));
-		EXPECT_TRUE(is_user_address(records[i]->end - 1) || !records[i]->end);
+	for_each_record(r) {
+		EXPECT_TRUE(is_user_address(r->pc));
+		EXPECT_TRUE(is_user_address(r->start));
+		EXPECT_TRUE(is_user_address(r->end - 1) || !r->end);
 	}
 	EXPECT_NO_SESSIONS(self->users, self->locked);
 }
@@ -206,10 +196,10 @@ TEST_F(machine, distinguishes_the_programs_of_a_process)
 	/* The new program has the name of the link, and may be at another address. */
 	EXPECT_TRUE(READ_UNTIL(({
 		n = 0;
-		for (unsigned int i = 0; i < nr; i++) {
-			if (records[i]->pid == child && !strcmp(records[i]->comm, "exe") &&
-			    !(records[i]->flags & PROFIL_RECORD_SYSTEM)) {
-				after = records[i]->space;
+		for_each_record(r) {
+			if (r->pid == child && !strcmp(r->comm, "exe") &&
+			    !(r->flags & PROFIL_RECORD_SYSTEM)) {
+				after = r->space;
 				n++;
 			}
 		}
@@ -273,7 +263,7 @@ TEST_F(machine, accounts_for_each_tick)
 	EXPECT_EQ(s.ticks, s.outside + s.dropped_record);
 	EXPECT_EQ(s.outside, nr);
 	EXPECT_EQ(s.expected, s.ticks + s.unselected + s.missed);
-	EXPECT_EQ(0U, records_with(PROFIL_RECORD_SYSTEM));
+	EXPECT_EQ(0U, records_where(r, r->flags & PROFIL_RECORD_SYSTEM));
 	/* Nothing is counted while the session is off. */
 	loop_spend(0, 5, tick_ns());
 	ASSERT_EQ(0, descriptor_stats(fd, &later));
@@ -300,13 +290,13 @@ TEST_F(machine, records_ticks_in_exit)
 	NEED_ROOT("for CAP_PERFMON");
 	ASSERT_EQ(0, open_machine(MODES_ALL, ENOUGH, variant->period));
 	EXPECT_TRUE(READ_UNTIL(status_of(spawn(exit_slowly)) ||
-			       records_with(PROFIL_RECORD_EXIT) >= 5));
-	for (unsigned int i = 0; i < nr; i++) {
-		EXPECT_LT(0, records[i]->pid);
-		EXPECT_LT(0, records[i]->tid);
-		if (records[i]->flags & (PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT)) {
-			EXPECT_EQ(0U, records[i]->pc);
-			EXPECT_NE(0U, records[i]->flags & PROFIL_RECORD_SYSTEM);
+			       records_where(r, r->flags & PROFIL_RECORD_EXIT) >= 5));
+	for_each_record(r) {
+		EXPECT_LT(0, r->pid);
+		EXPECT_LT(0, r->tid);
+		if (r->flags & (PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT)) {
+			EXPECT_EQ(0U, r->pc);
+			EXPECT_NE(0U, r->flags & PROFIL_RECORD_SYSTEM);
 		}
 	}
 }
@@ -394,9 +384,9 @@ TEST_F_TIMEOUT(machine, survives_processes_that_exec_and_exit, 300)
 	shared->step = 1;
 	for (unsigned int i = 0; i < 2; i++)
 		EXPECT_EQ(0, status_of(storm[i]));
-	for (unsigned int i = 0; i < nr; i++) {
-		EXPECT_LE(0, records[i]->pid);
-		EXPECT_EQ(0U, records[i]->flags & in_kernel ? records[i]->pc : 0);
+	for_each_record(r) {
+		EXPECT_LE(0, r->pid);
+		EXPECT_EQ(0U, r->flags & in_kernel ? r->pc : 0);
 	}
 }
 

@@ -165,15 +165,16 @@ static void expect_describes(struct __test_metadata *_metadata, const struct pro
 #define EXPECT_DESCRIBES(r, m) expect_describes(_metadata, r, m)
 
 /* Opens a session of this process or thread with room for @n records, and does not enable it. */
-static int open_disabled(u32 scope, u32 modes, u32 n)
+static void open_disabled(u32 scope, u32 modes, u32 n)
 {
-	fd = descriptor_open(modes, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, n);
-	return fd < 0 ? fd : descriptor_attach(fd, scope, 0, &shared->space);
+	fd = must_open(.modes = modes, .nr_records = n);
+	MUST(!descriptor_attach(fd, scope, 0, &shared->space));
 }
 
-static int open_session(u32 scope, u32 modes, u32 n)
+static void open_session(u32 scope, u32 modes, u32 n)
 {
-	return open_disabled(scope, modes, n) ?: descriptor_enable(fd);
+	open_disabled(scope, modes, n);
+	must_enable(fd);
 }
 
 FIXTURE(records) {
@@ -200,12 +201,18 @@ FIXTURE_TEARDOWN(records)
 }
 
 /* Stops the session, and reads the rest of its records: one of each tick. */
-static void expect_all_read(struct __test_metadata *_metadata, struct profil_stats *s)
+static struct profil_stats expect_all_read(struct __test_metadata *_metadata)
 {
-	ASSERT_DISABLE(fd, s);
+	struct profil_stats s = {};
+
+	EXPECT_EQ(0, descriptor_disable(fd, &s));
+	EXPECT_TRUE(accounted(&s));
 	EXPECT_EQ(0, read_all());
-	EXPECT_EQ(s->outside, nr);
+	EXPECT_EQ(s.outside, nr);
+	return s;
 }
+
+#define EXPECT_ALL_READ()	expect_all_read(_metadata)
 
 /* Reads the rest of the records after the last target is gone. */
 static void expect_end(struct __test_metadata *_metadata)
@@ -217,9 +224,9 @@ static void expect_end(struct __test_metadata *_metadata)
 /* Checks that the records are of the only thread of process @pid. */
 static void expect_ids(struct __test_metadata *_metadata, pid_t pid)
 {
-	for (unsigned int i = 0; i < nr; i++) {
-		EXPECT_EQ(pid, records[i]->pid);
-		EXPECT_EQ(pid, records[i]->tid);
+	for_each_record(r) {
+		EXPECT_EQ(pid, r->pid);
+		EXPECT_EQ(pid, r->tid);
 	}
 }
 
@@ -227,15 +234,10 @@ static void expect_ids(struct __test_metadata *_metadata, pid_t pid)
 static void expect_described(struct __test_metadata *_metadata, u64 text, unsigned int i,
 			     const struct mapping *m, unsigned int n)
 {
-	unsigned int found = 0;
-
-	for (unsigned int j = 0; j < nr; j++) {
-		if (!in_loop(records[j], text, i))
-			continue;
-		found++;
-		EXPECT_DESCRIBES(records[j], m);
-	}
-	EXPECT_LE(n, found);
+	for_each_record(r)
+		if (in_loop(r, text, i))
+			EXPECT_DESCRIBES(r, m);
+	EXPECT_LE(n, records_where(r, in_loop(r, text, i)));
 }
 
 /*
@@ -244,7 +246,6 @@ static void expect_described(struct __test_metadata *_metadata, u64 text, unsign
 
 TEST_F(records, describe_a_tick)
 {
-	unsigned int i, in_loops = 0;
 	struct profil_stats s;
 	char path[PATH_MAX];
 	struct mapping m;
@@ -263,16 +264,14 @@ TEST_F(records, describe_a_tick)
 	ASSERT_EQ(0, prctl(PR_SET_NAME, "a looping task"));
 
 	before = now_ns();
-	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
+	open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH);
 	EXPECT_TRUE(loop_until(3, stats_now().outside >= 20));
-	expect_all_read(_metadata, &s);
+	s = EXPECT_ALL_READ();
 	after = now_ns();
 
 	EXPECT_EQ(s.ticks, s.outside);
 	last = before;
-	for (i = 0; i < nr; i++) {
-		const struct profil_record *r = records[i];
-
+	for_each_record(r) {
 		EXPECT_EQ(getpid(), r->pid);
 		EXPECT_EQ(gettid(), r->tid);
 		EXPECT_EQ(0, strcmp("a looping task", r->comm));
@@ -282,7 +281,6 @@ TEST_F(records, describe_a_tick)
 		last = r->time;
 		if (!in_loop(r, addr(loops_text), 3))
 			continue;
-		in_loops++;
 		EXPECT_EQ((u32)(PROFIL_RECORD_MAPPED | PROFIL_RECORD_FILE), r->flags);
 		EXPECT_DESCRIBES(r, &m);
 		/* On an overlay, the inode numbers of maps and stat() may differ. */
@@ -290,7 +288,7 @@ TEST_F(records, describe_a_tick)
 			EXPECT_EQ(st.st_ino, r->ino);
 	}
 	EXPECT_LE(last, after);
-	EXPECT_LE(10U, in_loops);
+	EXPECT_LE(10U, records_where(r, in_loop(r, addr(loops_text), 3)));
 	/* Each record is read only once. */
 	EXPECT_EQ(0, read_all());
 	EXPECT_EQ(s.outside, nr);
@@ -300,20 +298,19 @@ TEST_F(records, are_left_only_by_ticks_outside_every_range)
 {
 	struct profil_range range = range_of_loops(page, 4);
 	struct profil_stats s;
-	unsigned int i;
 
 	/* Loops 4 to 7 are in the range, but have no counters, so their ticks are outside. */
 	range.nr_counters = 4;
-	ASSERT_EQ(0, open_disabled(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH));
+	open_disabled(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH);
 	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
 	ASSERT_EQ(0, descriptor_enable(fd));
 	EXPECT_TRUE(loop_until(0, *(volatile u32 *)&page[0] >= 10));
 	EXPECT_TRUE(descriptor_burn(fd, 4, 10));
-	expect_all_read(_metadata, &s);
+	s = EXPECT_ALL_READ();
 	EXPECT_EQ(s.hit, counters_sum(page, 4, LOOPS));
 	EXPECT_LE(10U, s.hit);
-	for (i = 0; i < nr; i++)
-		EXPECT_FALSE(in_loop(records[i], addr(loops_text), 0));
+	for_each_record(r)
+		EXPECT_FALSE(in_loop(r, addr(loops_text), 0));
 }
 
 TEST_F(records, have_the_CPU_of_the_tick)
@@ -322,7 +319,7 @@ TEST_F(records, have_the_CPU_of_the_tick)
 	cpu_set_t all, one;
 
 	ASSERT_EQ(0, sched_getaffinity(0, sizeof(all), &all));
-	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH));
+	open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH);
 	for (int cpu = 0; cpu < CPU_SETSIZE && cpus < 4; cpu++) {
 		if (!CPU_ISSET(cpu, &all))
 			continue;
@@ -345,32 +342,18 @@ static u64 sum_of_periods(void)
 {
 	u64 sum = 0;
 
-	for (unsigned int i = 0; i < nr; i++)
-		sum += records[i]->periods;
+	for_each_record(r)
+		sum += r->periods;
 	return sum;
-}
-
-/* Enables a session of this process with a period and room for enough records. */
-static int open_clocked(u32 fork, u32 exec, u64 period, u32 flags)
-{
-	fd = descriptor_open_as((struct profil_open){
-		.flags = flags,
-		.modes = MODES_ALL,
-		.fork = fork,
-		.exec = exec,
-		.nr_records = ENOUGH,
-		.period = period,
-	});
-	return fd < 0 ? fd : descriptor_enable(fd);
 }
 
 TEST_F(records, of_ticks_of_the_scheduler_stand_for_the_missed_ticks_before)
 {
 	struct profil_stats s;
 
-	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH));
+	open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 200));
-	expect_all_read(_metadata, &s);
+	s = EXPECT_ALL_READ();
 	EXPECT_EQ(s.ticks, s.outside);
 	EXPECT_EQ(s.ticks + s.missed, sum_of_periods());
 	TH_LOG("%llu ticks, %llu missed", (unsigned long long)s.ticks,
@@ -382,24 +365,24 @@ TEST_F(records, of_a_clock_stand_for_the_missed_periods_before)
 	u64 longer = 0, missed = 0;
 	struct profil_query query;
 	struct profil_stats s;
-	unsigned int i, j;
+	unsigned int i;
 
 	ASSERT_EQ(0, device_query(&query));
 	for (i = 0; i < 20 && (i < 2 || !missed); i++) {
 		nr = 0;
 		/* With the shortest period, the samples take so long that periods are missed. */
-		ASSERT_EQ(0, open_clocked(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, query.min_period,
-					  i % 2 ? PROFIL_OPEN_JITTER : 0));
-		ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+		fd = must_sample(must_open(.nr_records = ENOUGH, .period = query.min_period,
+					   .flags = i % 2 ? PROFIL_OPEN_JITTER : 0),
+				 PROFIL_SCOPE_PROCESS, NULL, 0);
 		EXPECT_TRUE(descriptor_burn(fd, 0, 500));
-		expect_all_read(_metadata, &s);
+		s = EXPECT_ALL_READ();
 		EXPECT_EQ(0U, s.dropped_record);
 		EXPECT_EQ(s.ticks, s.outside);
 		EXPECT_EQ(s.ticks + s.missed, sum_of_periods());
 		missed += s.missed;
-		for (j = 0; j < nr; j++) {
-			EXPECT_LE(1U, records[j]->periods);
-			longer += records[j]->periods > 1;
+		for_each_record(r) {
+			EXPECT_LE(1U, r->periods);
+			longer += r->periods > 1;
 		}
 		close_session();
 	}
@@ -423,34 +406,28 @@ static void *run_loop(void *i)
 
 static unsigned int count_records(u64 text, unsigned int loop)
 {
-	unsigned int i, n = 0;
-
-	for (i = 0; i < nr; i++)
-		n += in_loop(records[i], text, loop);
-	return n;
+	return records_where(r, in_loop(r, text, loop));
 }
 
 TEST_F(records, have_the_id_of_their_thread)
 {
-	struct profil_stats s;
-	unsigned int i;
 	pthread_t thread;
 
-	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
+	open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, run_loop, (void *)1));
 	EXPECT_TRUE(loop_until(0, read_all() ||
 			       (count_records(addr(loops_text), 0) >= 10 &&
 				count_records(addr(loops_text), 1) >= 10)));
 	enough = true;
 	pthread_join(thread, NULL);
-	expect_all_read(_metadata, &s);
-	for (i = 0; i < nr; i++) {
-		EXPECT_EQ(getpid(), records[i]->pid);
-		if (in_loop(records[i], addr(loops_text), 0))
-			EXPECT_EQ(gettid(), records[i]->tid);
-		if (in_loop(records[i], addr(loops_text), 1)) {
-			EXPECT_EQ(thread_id, records[i]->tid);
-			EXPECT_EQ(0, strcmp("another", records[i]->comm));
+	EXPECT_ALL_READ();
+	for_each_record(r) {
+		EXPECT_EQ(getpid(), r->pid);
+		if (in_loop(r, addr(loops_text), 0))
+			EXPECT_EQ(gettid(), r->tid);
+		if (in_loop(r, addr(loops_text), 1)) {
+			EXPECT_EQ(thread_id, r->tid);
+			EXPECT_EQ(0, strcmp("another", r->comm));
 		}
 	}
 }
@@ -459,30 +436,30 @@ TEST_F(records, have_the_mode_of_their_tick)
 {
 	static char zeros[1 << 20];
 	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
-	unsigned int i, system = 0, in_loops = 0;
+	unsigned int system = 0, in_loops = 0;
 	struct profil_stats s;
 	struct mapping m;
 	int zero;
 
 	zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 	ASSERT_LE(0, zero);
-	ASSERT_EQ(0, open_session(PROFIL_SCOPE_THREAD, MODES_ALL, ENOUGH));
+	open_session(PROFIL_SCOPE_THREAD, MODES_ALL, ENOUGH);
 	do {
 		ASSERT_EQ((ssize_t)sizeof(zeros), read(zero, zeros, sizeof(zeros)));
 		loop_run(0, LOOP_BURST / 8);
 		s = stats_now();
 	} while ((s.system < 10 || s.user < 10) && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap);
-	expect_all_read(_metadata, &s);
+	s = EXPECT_ALL_READ();
 	EXPECT_LE(10U, s.system);
 	EXPECT_LE(10U, s.user);
-	for (i = 0; i < nr; i++) {
+	for_each_record(r) {
 		/* In system mode, too, the pc is the user pc, and its mapping still exists. */
-		EXPECT_TRUE(mapping_of(records[i]->pc, &m));
-		EXPECT_DESCRIBES(records[i], &m);
-		if (!(records[i]->flags & PROFIL_RECORD_SYSTEM))
+		EXPECT_TRUE(mapping_of(r->pc, &m));
+		EXPECT_DESCRIBES(r, &m);
+		if (!(r->flags & PROFIL_RECORD_SYSTEM))
 			continue;
 		system++;
-		in_loops += in_loop(records[i], addr(loops_text), 0);
+		in_loops += in_loop(r, addr(loops_text), 0);
 	}
 	EXPECT_EQ(s.system, system);
 	/* Few system ticks are in the loop: those in interrupts of the loop. */
@@ -538,7 +515,6 @@ static bool run_until(void *text, unsigned int i, u64 n)
 
 TEST_F(records, name_the_file_of_a_mapping_that_was_unmapped_before_the_read)
 {
-	unsigned int i, in_file = 0;
 	struct profil_stats s;
 	struct mapping m;
 	struct statfs fs;
@@ -552,31 +528,29 @@ TEST_F(records, name_the_file_of_a_mapping_that_was_unmapped_before_the_read)
 	EXPECT_EQ(0, strcmp(file, m.path));
 	EXPECT_EQ(PAGE, m.offset);
 
-	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
+	open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH);
 	EXPECT_TRUE(run_until(text, 5, 20));
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
 	ASSERT_EQ(0, munmap(text, PAGE));
 	close(code);
 	EXPECT_EQ(0, read_all());
 	EXPECT_EQ(s.outside, nr);
-	for (i = 0; i < nr; i++) {
-		if (!in_loop(records[i], addr(text), 5))
+	for_each_record(r) {
+		if (!in_loop(r, addr(text), 5))
 			continue;
-		in_file++;
-		EXPECT_DESCRIBES(records[i], &m);
-		EXPECT_LE(PAGE + 5 * LOOP_SIZE, records[i]->offset);
-		EXPECT_GT(PAGE + 6 * LOOP_SIZE, records[i]->offset);
+		EXPECT_DESCRIBES(r, &m);
+		EXPECT_LE(PAGE + 5 * LOOP_SIZE, r->offset);
+		EXPECT_GT(PAGE + 6 * LOOP_SIZE, r->offset);
 		if (fs.f_type != OVERLAY_MAGIC)
-			EXPECT_EQ(st.st_ino, records[i]->ino);
+			EXPECT_EQ(st.st_ino, r->ino);
 	}
-	EXPECT_LE(10U, in_file);
+	EXPECT_LE(10U, count_records(addr(text), 5));
 	unlink(file);
 }
 
 TEST_F(records, name_the_right_one_of_two_files_mapped_at_the_same_address)
 {
-	unsigned int i, count[2] = {};
-	struct profil_stats s;
+	unsigned int count[2] = {};
 	struct mapping m[2];
 	char first[64];
 	void *text = map_code("first"), *second;
@@ -586,7 +560,7 @@ TEST_F(records, name_the_right_one_of_two_files_mapped_at_the_same_address)
 	strcpy(first, file);
 	ASSERT_TRUE(mapping_of(addr(text), &m[0]));
 	close(code);
-	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
+	open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH);
 	EXPECT_TRUE(run_until(text, 5, 20));
 
 	second = map_code("second");
@@ -596,14 +570,14 @@ TEST_F(records, name_the_right_one_of_two_files_mapped_at_the_same_address)
 	ASSERT_TRUE(mapping_of(addr(text), &m[1]));
 	close(code);
 	EXPECT_TRUE(run_until(text, 5, 20));
-	expect_all_read(_metadata, &s);
-	for (i = 0; i < nr; i++) {
-		bool later = records[i]->time > changed;
+	EXPECT_ALL_READ();
+	for_each_record(r) {
+		bool later = r->time > changed;
 
-		if (!in_loop(records[i], addr(text), 5))
+		if (!in_loop(r, addr(text), 5))
 			continue;
 		count[later]++;
-		EXPECT_DESCRIBES(records[i], &m[later]);
+		EXPECT_DESCRIBES(r, &m[later]);
 	}
 	EXPECT_NE(m[0].ino, m[1].ino);
 	EXPECT_LE(10U, count[0]);
@@ -654,7 +628,7 @@ TEST_F(records, keep_files_in_use_that_fdinfo_lists)
 {
 	char line[128];
 
-	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
+	open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH);
 	/* A file has one line even with several records, and its name cannot forge another line. */
 	ASSERT_TRUE(tick_in_new_file("two\n" LISTED "lines"));
 	ASSERT_EQ(0, descriptor_disable(fd, NULL));
@@ -669,7 +643,7 @@ TEST_F(records, keep_files_in_use_that_fdinfo_lists)
 
 TEST_F_TIMEOUT(records, have_at_most_64_files_in_fdinfo, 150)
 {
-	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
+	open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH);
 	for (unsigned int i = 0; i < 66; i++)
 		ASSERT_TRUE(tick_in_new_file("many"));
 	ASSERT_EQ(0, descriptor_disable(fd, NULL));
@@ -687,7 +661,7 @@ TEST_F(records, keep_the_lock_of_a_file_until_the_close)
 	ASSERT_LE(0, again);
 	ASSERT_EQ(0, flock(code, LOCK_EX));
 	close(code);
-	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
+	open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH);
 	EXPECT_TRUE(run_until(text, 5, 2));
 	munmap(text, PAGE);
 	EXPECT_EQ(-1, flock(again, LOCK_EX | LOCK_NB));
@@ -696,16 +670,12 @@ TEST_F(records, keep_the_lock_of_a_file_until_the_close)
 	close(again);
 }
 
-static char fuse_path[64];
-static uid_t fuse_user;
-
-static int run_in_fuse(void)
+static int run_in_fuse(const char *path, uid_t user)
 {
-	int code;
 	void *text;
 
-	MUST(!setresuid(fuse_user, fuse_user, fuse_user));
-	code = open(fuse_path, O_RDONLY | O_CLOEXEC);
+	MUST(!setresuid(user, user, user));
+	code = open(path, O_RDONLY | O_CLOEXEC);
 	MUST(code >= 0);
 	text = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE, code, 0);
 	MUST(text != MAP_FAILED);
@@ -717,41 +687,34 @@ static int run_in_fuse(void)
 	return 0;
 }
 
-static const char *fuse_dir;
-
 /* The file system is one that an ordinary user has mounted in a user namespace. */
-static int run_in_own_fuse(void)
+static int run_in_own_fuse(const char *dir)
 {
 	become_user(USER);
 	enter_namespaces(CLONE_NEWNS);
-	MUST(fuse_start(fuse_dir, 1) > 0);
-	return run_in_fuse();
+	MUST(fuse_start(dir, 1) > 0 && !chdir(dir));
+	return run_in_fuse(FUSE_FILE, 0);
 }
 
 static unsigned int nr_with_path(const char *path)
 {
-	unsigned int n = 0;
-
-	for (unsigned int i = 0; i < nr; i++)
-		n += !strcmp(path_of(records[i]), path);
-	return n;
+	return records_where(r, !strcmp(path_of(r), path));
 }
 
 /* A session samples the process until it has some records. */
 static bool samples(pid_t pid)
 {
 	nr = 0;
-	fd = descriptor_open(PROFIL_MODE_USER, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
-	return fd >= 0 && !descriptor_attach(fd, PROFIL_SCOPE_PROCESS, pid, NULL) &&
-	       !descriptor_enable(fd) && await(stats_now().outside >= 50) &&
-	       !descriptor_disable(fd, NULL);
+	fd = must_enable(must_open(.modes = PROFIL_MODE_USER, .nr_records = ENOUGH));
+	return !descriptor_attach(fd, PROFIL_SCOPE_PROCESS, pid, NULL) &&
+	       await(stats_now().outside >= 50) && !descriptor_disable(fd, NULL);
 }
 
 /* Whoever closes such a file last may wait for the server. The creator of the session is root. */
 TEST_F(records, name_a_file_of_FUSE_and_keep_it_if_the_user_is_the_same)
 {
 	static const uid_t users[] = { 0, 1000 };
-	char dir[] = "/tmp/profil-XXXXXX", line[128];
+	char dir[] = "/tmp/profil-XXXXXX", path[64], line[128];
 	pid_t server, child;
 
 	SKIP_IF(geteuid(), "only root can mount FUSE");
@@ -761,16 +724,15 @@ TEST_F(records, name_a_file_of_FUSE_and_keep_it_if_the_user_is_the_same)
 	if (server < 0)
 		rmdir(dir);
 	SKIP_IF(server < 0, "no FUSE here: %s", strerror(-server));
-	snprintf(fuse_path, sizeof(fuse_path), "%s/" FUSE_FILE, dir);
-	snprintf(line, sizeof(line), LISTED "%s\n", fuse_path);
+	snprintf(path, sizeof(path), "%s/" FUSE_FILE, dir);
+	snprintf(line, sizeof(line), LISTED "%s\n", path);
 	for (unsigned int i = 0; i < ARRAY_SIZE(users); i++) {
-		fuse_user = users[i];
-		child = spawn(run_in_fuse);
+		child = SPAWN(run_in_fuse(path, users[i]));
 		EXPECT_TRUE(samples(child));
 		EXPECT_EQ(users[i] ? 0U : 1U, fdinfo_lines(line));
 		EXPECT_EQ(0, read_all());
-		EXPECT_LE(5U, nr_with_path(users[i] ? FUSE_FILE : fuse_path));
-		EXPECT_EQ(0U, nr_with_path(users[i] ? fuse_path : FUSE_FILE));
+		EXPECT_LE(5U, nr_with_path(users[i] ? FUSE_FILE : path));
+		EXPECT_EQ(0U, nr_with_path(users[i] ? path : FUSE_FILE));
 		close_session();
 		EXPECT_EQ(128 + SIGKILL, killed(child));
 	}
@@ -789,10 +751,7 @@ TEST_F(records, name_a_file_of_FUSE_in_a_user_namespace)
 	SKIP_IF(chmod("/dev/fuse", 0666), "no FUSE here: %s", strerror(errno));
 	ASSERT_NE(NULL, mkdtemp(dir));
 	ASSERT_EQ(0, chown(dir, USER, USER));
-	snprintf(fuse_path, sizeof(fuse_path), "%s/" FUSE_FILE, dir);
-	fuse_user = 0;
-	fuse_dir = dir;
-	child = spawn(run_in_own_fuse);
+	child = SPAWN(run_in_own_fuse(dir));
 	EXPECT_TRUE(samples(child));
 	EXPECT_EQ(0, read_all());
 	EXPECT_LE(5U, nr_with_path(FUSE_FILE));
@@ -816,7 +775,7 @@ TEST_F(records, are_not_listed_by_fdinfo_while_they_are_read)
 	pthread_t thread;
 
 	SKIP_IF(geteuid() || held_map(&held, HELD_FUSE, PAGE), "no FUSE here: needs root");
-	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
+	open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH);
 	EXPECT_TRUE(tick_in_new_file("read"));
 	ASSERT_EQ(0, descriptor_disable(fd, NULL));
 	ASSERT_EQ(0, held_back(&held));
@@ -834,8 +793,8 @@ TEST_F(records, have_an_empty_path_for_one_longer_than_PATH_MAX)
 {
 	char top[] = "/tmp/profil-long.XXXXXX", name[NAME_MAX + 1] = "";
 	const unsigned int depth = PATH_MAX / NAME_MAX + 1;
-	unsigned int i, in_file = 0;
 	void *text = map_code("deep");
+	unsigned int i;
 
 	NEED_CODE(text);
 	close(code);
@@ -848,19 +807,18 @@ TEST_F(records, have_an_empty_path_for_one_longer_than_PATH_MAX)
 	}
 	ASSERT_EQ(0, rename(file, "code"));
 
-	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
+	open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH);
 	EXPECT_TRUE(run_until(text, 5, 20));
 	EXPECT_EQ(0, read_all());
-	for (i = 0; i < nr; i++) {
-		if (!in_loop(records[i], addr(text), 5))
+	for_each_record(r) {
+		if (!in_loop(r, addr(text), 5))
 			continue;
-		in_file++;
-		EXPECT_NE(0U, records[i]->flags & PROFIL_RECORD_FILE);
-		EXPECT_EQ(addr(text), records[i]->start);
-		EXPECT_NE(0U, records[i]->ino);
-		EXPECT_EQ(0, strcmp("", path_of(records[i])));
+		EXPECT_NE(0U, r->flags & PROFIL_RECORD_FILE);
+		EXPECT_EQ(addr(text), r->start);
+		EXPECT_NE(0U, r->ino);
+		EXPECT_EQ(0, strcmp("", path_of(r)));
 	}
-	EXPECT_LE(10U, in_file);
+	EXPECT_LE(10U, count_records(addr(text), 5));
 
 	EXPECT_EQ(0, unlink("code"));
 	for (i = 0; i < depth; i++) {
@@ -872,7 +830,6 @@ TEST_F(records, have_an_empty_path_for_one_longer_than_PATH_MAX)
 
 TEST_F(records, have_no_file_for_anonymous_memory)
 {
-	struct profil_stats s;
 	struct mapping m;
 	void *text;
 
@@ -882,9 +839,9 @@ TEST_F(records, have_no_file_for_anonymous_memory)
 	ASSERT_TRUE(mapping_of(addr(text), &m));
 	EXPECT_EQ(0, m.path[0]);
 
-	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
+	open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH);
 	EXPECT_TRUE(run_until(text, 6, 20));
-	expect_all_read(_metadata, &s);
+	EXPECT_ALL_READ();
 	expect_described(_metadata, addr(text), 6, &m, 10);
 }
 
@@ -895,7 +852,7 @@ TEST_F(records, name_the_vdso)
 	struct profil_stats s;
 	struct timespec t;
 
-	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
+	open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH);
 	while (!in_vdso && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap) {
 		for (i = 0; i < 50000; i++) {
 			getcpu(&cpu, NULL);
@@ -932,15 +889,14 @@ static void *map_and_unmap(void *unused)
 
 TEST_F(records, have_the_right_mapping_while_mappings_change)
 {
-	struct profil_stats s;
 	pthread_t thread;
 	struct mapping m;
 
 	ASSERT_TRUE(mapping_of(loop_at(2), &m));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, map_and_unmap, NULL));
-	ASSERT_EQ(0, open_session(PROFIL_SCOPE_THREAD, PROFIL_MODE_USER, ENOUGH));
+	open_session(PROFIL_SCOPE_THREAD, PROFIL_MODE_USER, ENOUGH);
 	EXPECT_TRUE(loop_until(2, stats_now().outside >= 100));
-	expect_all_read(_metadata, &s);
+	EXPECT_ALL_READ();
 	enough = true;
 	pthread_join(thread, NULL);
 	expect_described(_metadata, addr(loops_text), 2, &m, 50);
@@ -965,8 +921,6 @@ static bool has_file_name(const struct profil_record *r, const struct mapping *m
 
 TEST_F(records, name_a_device_without_its_path)
 {
-	unsigned int i, in_memory = 0;
-	struct profil_stats s;
 	struct mapping m;
 	void *text;
 	int zero;
@@ -982,18 +936,15 @@ TEST_F(records, name_a_device_without_its_path)
 	ASSERT_TRUE(mapping_of(addr(text), &m));
 	EXPECT_EQ(0, strcmp("/dev/zero", m.path));
 
-	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
+	open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH);
 	EXPECT_TRUE(run_until(text, 6, 20));
-	expect_all_read(_metadata, &s);
-	for (i = 0; i < nr; i++) {
-		if (!in_loop(records[i], addr(text), 6))
-			continue;
-		in_memory++;
-		EXPECT_TRUE(has_file_name(records[i], &m)) {
-			log_record(_metadata, records[i]);
+	EXPECT_ALL_READ();
+	for_each_record(r) {
+		EXPECT_TRUE(!in_loop(r, addr(text), 6) || has_file_name(r, &m)) {
+			log_record(_metadata, r);
 		}
 	}
-	EXPECT_LE(10U, in_memory);
+	EXPECT_LE(10U, count_records(addr(text), 6));
 }
 
 static sigjmp_buf before_fault;
@@ -1038,7 +989,7 @@ static int leave_a_record_of_an_io_uring(void)
 	MUST(text != MAP_FAILED && mapping_of(addr(text), &m));
 	MUST(!sigaction(SIGSEGV, &action, NULL));
 	MUST(!descriptor_enable(left));
-	MUST(!open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH));
+	open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH);
 	while (in_ring < 5 && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap) {
 		for (i = 0; i < 1000; i++)
 			fault_at(text);
@@ -1069,10 +1020,10 @@ TEST_F_TIMEOUT(records, do_not_pin_an_io_uring_that_holds_the_session, 150)
 
 TEST_F(records, that_find_the_ring_full_are_counted_as_dropped)
 {
-	struct profil_stats s, then;
+	struct profil_stats s;
 	unsigned int read;
 
-	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, 16));
+	open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, 16);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 50));
 	ASSERT_DISABLE(fd, &s);
 	EXPECT_LE(50U, s.ticks);
@@ -1086,7 +1037,7 @@ TEST_F(records, that_find_the_ring_full_are_counted_as_dropped)
 	read = nr;
 	ASSERT_EQ(0, descriptor_enable(fd));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
-	expect_all_read(_metadata, &then);
+	EXPECT_ALL_READ();
 	EXPECT_LT(read, nr);
 }
 
@@ -1094,9 +1045,9 @@ TEST_F(records, are_not_dropped_if_they_are_read_in_time)
 {
 	struct profil_stats s;
 
-	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, 64));
+	open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, 64);
 	EXPECT_TRUE(loop_until(0, read_all() || nr >= 200));
-	expect_all_read(_metadata, &s);
+	s = EXPECT_ALL_READ();
 	EXPECT_EQ(0U, s.dropped);
 	EXPECT_LE(200U, nr);
 }
@@ -1254,7 +1205,7 @@ static int exit_before_reading(void)
 	CPU_ZERO(&one);
 	CPU_SET(sched_getcpu(), &one);
 	MUST(!sched_setaffinity(0, sizeof(one), &one));
-	MUST(!open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH));
+	open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH);
 	MUST(!pthread_create(&thread, NULL, read_for_ever, buffer));
 	return loop_until(0, stats_now().outside >= 5) ? 0 : 4;
 }
@@ -1272,10 +1223,8 @@ TEST_F(records, do_not_keep_a_reader_from_exiting)
 
 TEST_F(records, wake_a_waiting_read)
 {
-	struct profil_stats s;
-
 	/* The session samples only this thread, so that the reader leaves no record. */
-	ASSERT_EQ(0, open_disabled(PROFIL_SCOPE_THREAD, MODES_ALL, ENOUGH));
+	open_disabled(PROFIL_SCOPE_THREAD, MODES_ALL, ENOUGH);
 	EXPECT_EQ(0, polled(0));
 	ASSERT_TRUE(reader_waits(read_once));
 	ASSERT_EQ(0, descriptor_enable(fd));
@@ -1283,12 +1232,12 @@ TEST_F(records, wake_a_waiting_read)
 	pthread_join(reader.thread, NULL);
 	EXPECT_LT(0, reader.result);
 	EXPECT_LE(1, take(reader.buffer, reader.result));
-	expect_all_read(_metadata, &s);
+	EXPECT_ALL_READ();
 }
 
 TEST_F(records, wake_a_waiting_poll)
 {
-	ASSERT_EQ(0, open_disabled(PROFIL_SCOPE_THREAD, MODES_ALL, ENOUGH));
+	open_disabled(PROFIL_SCOPE_THREAD, MODES_ALL, ENOUGH);
 	EXPECT_EQ(0, polled(0));
 	ASSERT_TRUE(reader_waits(poll_once));
 	ASSERT_EQ(0, descriptor_enable(fd));
@@ -1307,7 +1256,7 @@ TEST_F(records, wake_all_waiting_epoll_instances)
 	int waiting[500];
 	unsigned int i;
 
-	ASSERT_EQ(0, open_disabled(PROFIL_SCOPE_THREAD, MODES_ALL, ENOUGH));
+	open_disabled(PROFIL_SCOPE_THREAD, MODES_ALL, ENOUGH);
 	for (i = 0; i < ARRAY_SIZE(waiting); i++) {
 		waiting[i] = epoll_create1(EPOLL_CLOEXEC);
 		ASSERT_LE(0, waiting[i]);
@@ -1361,7 +1310,7 @@ TEST_F(records, are_read_whole_and_as_many_as_fit)
 	unsigned int i, all;
 	size_t size;
 
-	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH));
+	open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 50));
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
 	ASSERT_EQ(0, fcntl(fd, F_SETFL, O_NONBLOCK));
@@ -1403,7 +1352,7 @@ TEST_F(records, cannot_be_read_into_unmapped_memory)
 	void *volatile nowhere = (void *)8;
 	struct profil_stats s;
 
-	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH));
+	open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 10));
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
 	EXPECT_EQ(-1, read(fd, nowhere, 4096));
@@ -1420,7 +1369,7 @@ TEST_F(records, are_read_whole_up_to_memory_that_is_not_mapped)
 	ssize_t n;
 
 	ASSERT_EQ(0, munmap(pages + PAGE, PAGE));
-	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH));
+	open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 50));
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
 	ASSERT_EQ(0, fcntl(fd, F_SETFL, O_NONBLOCK));
@@ -1474,8 +1423,8 @@ TEST_F(records, end_after_the_last_target_has_been_reaped)
 	EXPECT_EQ(s.outside, nr);
 	EXPECT_LE(5U, count_records(addr(loops_text), 4));
 	expect_ids(_metadata, child);
-	for (unsigned int i = 0; i < nr; i++)
-		EXPECT_EQ(shared->space, records[i]->space);
+	for_each_record(r)
+		EXPECT_EQ(shared->space, r->space);
 	EXPECT_EQ(0, strcmp("a child", records[nr - 1]->comm));
 }
 
@@ -1588,7 +1537,7 @@ TEST_F(records, are_not_left_if_nr_records_is_0)
 {
 	struct profil_stats s;
 
-	ASSERT_EQ(0, open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, 0));
+	open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, 0);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 10));
 	EXPECT_EQ(0, polled(0) & POLLIN);
 	ASSERT_DISABLE(fd, &s);
@@ -1608,7 +1557,7 @@ static int tick_and_exec(void)
 
 TEST_F(records, describe_a_process_that_has_execed_and_exited_since)
 {
-	unsigned int i, old = 0, new = 0;
+	unsigned int old = 0, new = 0;
 	u64 new_space = 0, text;
 	struct mapping m, new_m;
 	struct profil_stats s;
@@ -1626,9 +1575,7 @@ TEST_F(records, describe_a_process_that_has_execed_and_exited_since)
 	ASSERT_DISABLE(fd, &s);
 	EXPECT_EQ(s.outside, nr);
 	expect_ids(_metadata, child);
-	for (i = 0; i < nr; i++) {
-		const struct profil_record *r = records[i];
-
+	for_each_record(r) {
 		if (r->space == shared->space && in_loop(r, addr(loops_text), 4)) {
 			old++;
 			EXPECT_EQ(0, strcmp("a child", r->comm));
@@ -1658,11 +1605,9 @@ TEST_F(records, describe_a_process_that_has_execed_and_exited_since)
 static unsigned int count_without_pc(struct __test_metadata *_metadata, u32 flag)
 {
 	const u32 no_pc = PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT;
-	unsigned int i, n = 0, unmapped = 0;
+	unsigned int n = 0, unmapped = 0;
 
-	for (i = 0; i < nr; i++) {
-		const struct profil_record *r = records[i];
-
+	for_each_record(r) {
 		n += !!(r->flags & flag);
 		if (!(r->flags & no_pc)) {
 			EXPECT_NE(0U, r->pc);
@@ -1705,10 +1650,11 @@ static void read_until_exit(struct __test_metadata *_metadata, pid_t child)
 TEST_F_TIMEOUT(records, are_left_by_ticks_in_exec, 150)
 {
 	struct profil_stats s;
-	unsigned int i, old = 0;
+	unsigned int old = 0;
 	pid_t child;
 
-	ASSERT_EQ(0, open_clocked(PROFIL_FORK_OFF, PROFIL_EXEC_FOLLOW, CLOCK_NS, 0));
+	fd = must_enable(must_open(.exec = PROFIL_EXEC_FOLLOW, .nr_records = ENOUGH,
+				   .period = CLOCK_NS));
 	child = spawn(join_and_exec_often);
 	read_until_exit(_metadata, child);
 	expect_end(_metadata);
@@ -1718,9 +1664,9 @@ TEST_F_TIMEOUT(records, are_left_by_ticks_in_exec, 150)
 	EXPECT_EQ(s.outside, nr);
 	EXPECT_EQ(s.ticks + s.missed, sum_of_periods());
 	EXPECT_LE(20U, count_without_pc(_metadata, PROFIL_RECORD_EXEC));
-	for (i = 0; i < nr; i++) {
-		EXPECT_EQ(child, records[i]->pid);
-		old += records[i]->flags & PROFIL_RECORD_EXEC && records[i]->space == shared->space;
+	for_each_record(r) {
+		EXPECT_EQ(child, r->pid);
+		old += r->flags & PROFIL_RECORD_EXEC && r->space == shared->space;
 	}
 	/* The first exec frees memory after the change to the new address space. */
 	EXPECT_LT(0U, old);
@@ -1740,7 +1686,7 @@ TEST_F_TIMEOUT(records, are_left_by_ticks_in_exit, 150)
 	pid_t child;
 
 	/* Growing takes long on a slow host. */
-	ASSERT_EQ(0, open_clocked(PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 10 * CLOCK_NS, 0));
+	fd = must_enable(must_open(.nr_records = ENOUGH, .period = 10 * CLOCK_NS));
 	for (unsigned int round = 0; round < 3; round++) {
 		exiting = 0;
 		child = spawn(join_grow_and_exit);
@@ -1839,8 +1785,6 @@ static int tick_in_child(void)
 
 TEST_F(records, of_forked_children_have_the_ids_of_the_children)
 {
-	struct profil_stats s;
-	unsigned int i;
 	pid_t child;
 
 	fd = must_open(.modes = PROFIL_MODE_USER, .fork = PROFIL_FORK_SHARE, .nr_records = ENOUGH);
@@ -1849,17 +1793,17 @@ TEST_F(records, of_forked_children_have_the_ids_of_the_children)
 	child = spawn(tick_in_child);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 10));
 	EXPECT_EQ(0, status_of(child));
-	expect_all_read(_metadata, &s);
+	EXPECT_ALL_READ();
 	EXPECT_LT(0U, count_records(addr(loops_text), 5));
-	for (i = 0; i < nr; i++) {
-		if (in_loop(records[i], addr(loops_text), 5)) {
-			EXPECT_EQ(child, records[i]->pid);
-			EXPECT_EQ(child, records[i]->tid);
-			EXPECT_EQ(0, strcmp("a child", records[i]->comm));
-		} else if (in_loop(records[i], addr(loops_text), 0)) {
-			EXPECT_EQ(getpid(), records[i]->pid);
+	for_each_record(r) {
+		if (in_loop(r, addr(loops_text), 5)) {
+			EXPECT_EQ(child, r->pid);
+			EXPECT_EQ(child, r->tid);
+			EXPECT_EQ(0, strcmp("a child", r->comm));
+		} else if (in_loop(r, addr(loops_text), 0)) {
+			EXPECT_EQ(getpid(), r->pid);
 		}
-		EXPECT_EQ(records[i]->pid == getpid(), records[i]->space == shared->space);
+		EXPECT_EQ(r->pid == getpid(), r->space == shared->space);
 	}
 }
 
@@ -1869,12 +1813,7 @@ TEST_F(records, of_forked_children_have_the_ids_of_the_children)
 
 static bool times_are_between(u64 first, u64 last)
 {
-	unsigned int i;
-
-	for (i = 0; i < nr; i++)
-		if (records[i]->time < first || records[i]->time > last)
-			return false;
-	return true;
+	return !records_where(r, r->time < first || r->time > last);
 }
 
 /* Reads some of its own records, and leaves the others to the parent. */

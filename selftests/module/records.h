@@ -16,6 +16,20 @@
 static struct profil_record *records[1 << 18];
 static unsigned int nr;		/* the number of records */
 
+/* A loop over all records: r is declared by it. */
+#define for_each_record(r)								\
+	for (struct profil_record **at_ = records, *r;					\
+	     at_ < records + nr && (r = *at_); at_++)
+
+/* Returns the number of records r for which @cond is true. */
+#define records_where(r, cond) ({							\
+	unsigned int n_ = 0;								\
+											\
+	for_each_record(r)								\
+		n_ += !!(cond);								\
+	n_;										\
+})
+
 /* Stores the records of @buffer. Returns their number, or -1 if they are malformed. */
 static inline int take(const void *buffer, size_t size)
 {

@@ -75,12 +75,12 @@ TEST_F(stacks, of_32_bit_code_of_arm_are_unsupported)
 	EXPECT_EQ(0, read_all());
 	EXPECT_LE(TICKS, nr);
 	EXPECT_EQ(stats_now().outside, nr);
-	for (unsigned int i = 0; i < nr; i++) {
-		ASSERT_TRUE(records[i]->flags & PROFIL_RECORD_STACK);
-		EXPECT_EQ(0U, stack_of(records[i])->nr);
-		EXPECT_EQ((u32)PROFIL_STACK_UNSUPPORTED, stack_of(records[i])->end);
-		EXPECT_EQ(0U, stack_of(records[i])->innermost[0]);
-		EXPECT_EQ(0U, stack_of(records[i])->innermost[1]);
+	for_each_record(r) {
+		ASSERT_TRUE(r->flags & PROFIL_RECORD_STACK);
+		EXPECT_EQ(0U, stack_of(r)->nr);
+		EXPECT_EQ((u32)PROFIL_STACK_UNSUPPORTED, stack_of(r)->end);
+		EXPECT_EQ(0U, stack_of(r)->innermost[0]);
+		EXPECT_EQ(0U, stack_of(r)->innermost[1]);
 	}
 }
 
@@ -135,9 +135,7 @@ static bool expect_stack(struct __test_metadata *_metadata, const char *text,
 {
 	bool passed = true;
 
-	for (unsigned int i = 0; i < nr; i++) {
-		const struct profil_record *r = records[i];
-
+	for_each_record(r) {
 		if (!is_at(r, text))
 			continue;
 		EXPECT_TRUE(stack_is(r, addresses, n, end)) {
@@ -155,10 +153,10 @@ static bool expect_stack(struct __test_metadata *_metadata, const char *text,
 static void expect_innermost(struct __test_metadata *_metadata, const char *text, u64 first,
 			     u64 second)
 {
-	for (unsigned int i = 0; i < nr; i++) {
-		const __u64 *words = stack_of(records[i])->innermost;
+	for_each_record(r) {
+		const __u64 *words = stack_of(r)->innermost;
 
-		if (!is_at(records[i], text))
+		if (!is_at(r, text))
 			continue;
 		EXPECT_TRUE(words[0] == first && words[1] == second) {
 			TH_LOG("%#llx, %#llx, not %#llx, %#llx", (unsigned long long)words[0],
@@ -236,8 +234,8 @@ TEST_F(stacks, of_sessions_of_one_task_have_their_own_depths)
 		EXPECT_LE(TICKS, nr);
 		if (depths[i])
 			EXPECT_STACK(frames_loop_text, callers, depths[i], PROFIL_STACK_DEPTH);
-		for (unsigned int j = 0; j < nr; j++)
-			EXPECT_EQ(!depths[i], !(records[j]->flags & PROFIL_RECORD_STACK));
+		for_each_record(r)
+			EXPECT_EQ(!depths[i], !(r->flags & PROFIL_RECORD_STACK));
 		drop_session();
 	}
 }
@@ -257,8 +255,8 @@ TEST_F(stacks, are_not_in_records_of_a_session_without_them)
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	ASSERT_EQ(0, descriptor_enable(fd));
 	EXPECT_TRUE(run(recurse, 10, frames_loop_text, TICKS));
-	for (unsigned int i = 0; i < nr; i++)
-		EXPECT_EQ(0U, records[i]->flags & PROFIL_RECORD_STACK);
+	for_each_record(r)
+		EXPECT_EQ(0U, r->flags & PROFIL_RECORD_STACK);
 }
 
 static int recurse_in_child(void)
@@ -272,7 +270,7 @@ static int recurse_in_child(void)
 
 TEST_F(stacks, of_a_forked_child_are_those_of_the_child)
 {
-	unsigned int i, found[2] = {};
+	unsigned int found[2] = {};
 	pid_t child;
 
 	open_stacks(DEPTH);
@@ -284,15 +282,15 @@ TEST_F(stacks, of_a_forked_child_are_those_of_the_child)
 	EXPECT_EQ(0, read_all());
 	/* The parent has overwritten the first elements with the same addresses, but for one. */
 	callers[3] = callers[2];
-	for (i = 0; i < nr; i++) {
-		bool in_child = records[i]->pid == child;
+	for_each_record(r) {
+		bool in_child = r->pid == child;
 
-		if (records[i]->pc - addr(frames_loop_text) >= FRAMES_LOOP_SIZE)
+		if (r->pc - addr(frames_loop_text) >= FRAMES_LOOP_SIZE)
 			continue;
 		found[in_child]++;
-		EXPECT_EQ(in_child ? 8U : 4U, stack_of(records[i])->nr);
+		EXPECT_EQ(in_child ? 8U : 4U, stack_of(r)->nr);
 		if (in_child)
-			EXPECT_TRUE(stack_is(records[i], callers, 8, PROFIL_STACK_OUTERMOST));
+			EXPECT_TRUE(stack_is(r, callers, 8, PROFIL_STACK_OUTERMOST));
 	}
 	EXPECT_LE(5U, found[0]);
 	EXPECT_LE(5U, found[1]);
@@ -365,19 +363,19 @@ static __attribute__((noinline, noclone)) void read_zeros(unsigned long n)
 
 TEST_F(stacks, of_a_system_call_are_those_of_its_caller)
 {
-	unsigned int i, found = 0;
+	unsigned int found = 0;
 
 	zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 	ASSERT_LE(0, zero);
 	open_stacks(DEPTH);
 	EXPECT_TRUE(run(read_zeros, 1 << 20, read_text, TICKS));
-	for (i = 0; i < nr; i++) {
-		if (!is_at(records[i], read_text))
+	for_each_record(r) {
+		if (!is_at(r, read_text))
 			continue;
-		found += !!(records[i]->flags & PROFIL_RECORD_SYSTEM);
-		EXPECT_TRUE(stack_is(records[i], callers, 1, PROFIL_STACK_OUTERMOST)) {
-			TH_LOG("%u addresses, end %u", stack_of(records[i])->nr,
-			       stack_of(records[i])->end);
+		found += !!(r->flags & PROFIL_RECORD_SYSTEM);
+		EXPECT_TRUE(stack_is(r, callers, 1, PROFIL_STACK_OUTERMOST)) {
+			TH_LOG("%u addresses, end %u", stack_of(r)->nr,
+			       stack_of(r)->end);
 		}
 	}
 	EXPECT_LE(TICKS / 2, found);
@@ -985,7 +983,7 @@ TEST_F_TIMEOUT(frames, may_be_unmapped_at_any_time, 150)
 TEST_F_TIMEOUT(stacks, of_a_task_in_exec_or_exit_are_empty, 150)
 {
 	const u32 no_pc = PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT;
-	unsigned int i, in_exec = 0, in_exit = 0;
+	unsigned int in_exec = 0, in_exit = 0;
 	siginfo_t info = {};
 	pid_t child;
 
@@ -1003,16 +1001,16 @@ TEST_F_TIMEOUT(stacks, of_a_task_in_exec_or_exit_are_empty, 150)
 	} while (!info.si_pid && !poll(NULL, 0, 5));
 	EXPECT_EQ(0, status_of(child));
 	EXPECT_TRUE(await(read_all() == 1));
-	for (i = 0; i < nr; i++) {
-		ASSERT_TRUE(records[i]->flags & PROFIL_RECORD_STACK);
-		in_exec += !!(records[i]->flags & PROFIL_RECORD_EXEC);
-		in_exit += !!(records[i]->flags & PROFIL_RECORD_EXIT);
-		EXPECT_EQ(!!(records[i]->flags & no_pc),
-			  stack_of(records[i])->end == PROFIL_STACK_NO_REGISTERS);
-		if (records[i]->flags & no_pc) {
-			EXPECT_EQ(0U, stack_of(records[i])->nr);
-			EXPECT_EQ(0U, stack_of(records[i])->innermost[0]);
-			EXPECT_EQ(0U, stack_of(records[i])->innermost[1]);
+	for_each_record(r) {
+		ASSERT_TRUE(r->flags & PROFIL_RECORD_STACK);
+		in_exec += !!(r->flags & PROFIL_RECORD_EXEC);
+		in_exit += !!(r->flags & PROFIL_RECORD_EXIT);
+		EXPECT_EQ(!!(r->flags & no_pc),
+			  stack_of(r)->end == PROFIL_STACK_NO_REGISTERS);
+		if (r->flags & no_pc) {
+			EXPECT_EQ(0U, stack_of(r)->nr);
+			EXPECT_EQ(0U, stack_of(r)->innermost[0]);
+			EXPECT_EQ(0U, stack_of(r)->innermost[1]);
 		}
 	}
 	EXPECT_LT(0U, in_exec);
@@ -1099,9 +1097,9 @@ TEST_F_TIMEOUT(stacks, of_the_machine_have_nothing_of_a_program_whose_exec_fails
 	SKIP_IF(geteuid(), "only root can sample the machine");
 	expect_no_secrets(_metadata, PROFIL_SCOPE_MACHINE);
 	/* The kernel names a task after its new program before it loads it. */
-	for (unsigned int i = 0; i < nr; i++) {
-		if (!strcmp(records[i]->comm, "exe"))
-			EXPECT_EQ(0ULL, records[i]->pc);
+	for_each_record(r) {
+		if (!strcmp(r->comm, "exe"))
+			EXPECT_EQ(0ULL, r->pc);
 	}
 }
 

@@ -258,11 +258,11 @@ static bool is_by_table(u64 found, const char *address)
 static void expect_stack(struct __test_metadata *_metadata, const char *text,
 			 const char *const *addresses, u32 n, u32 end)
 {
-	for (unsigned int i = 0; i < nr; i++) {
-		const struct profil_stack *stack = stack_of(records[i]);
+	for_each_record(r) {
+		const struct profil_stack *stack = stack_of(r);
 		bool same = stack->nr == n && stack->end == end;
 
-		if (!is_at(records[i], text))
+		if (!is_at(r, text))
 			continue;
 		for (u32 j = 0; j < n && same; j++)
 			same = is_by_table(stack->addresses[j], addresses[j]);
@@ -290,19 +290,19 @@ TEST_F(unwind, finds_the_callers_at_each_instruction)
 		EXPECT_TRUE(run(0x1234567, steps[i], TICKS));
 		EXPECT_STACK(steps[i], callers, 3, PROFIL_STACK_OUTERMOST);
 	}
-	for (unsigned int i = 0; i < nr; i++)
-		if (is_at(records[i], unwind_step_0))
-			EXPECT_EQ(0U, stack_of(records[i])->innermost[0]);
+	for_each_record(r)
+		if (is_at(r, unwind_step_0))
+			EXPECT_EQ(0U, stack_of(r)->innermost[0]);
 }
 
 TEST_F(unwind, without_a_table_follows_the_frame_pointer)
 {
 	/* unwind_framed has a frame, but unwind_middle and unwind_outer have none. */
 	EXPECT_TRUE(run(0, unwind_step_0, TICKS));
-	for (unsigned int i = 0; i < nr; i++) {
-		const struct profil_stack *stack = stack_of(records[i]);
+	for_each_record(r) {
+		const struct profil_stack *stack = stack_of(r);
 
-		if (!is_at(records[i], unwind_step_0))
+		if (!is_at(r, unwind_step_0))
 			continue;
 		EXPECT_EQ(1U, stack->nr);
 		EXPECT_EQ(addr(unwind_middle_return), stack->addresses[0]);
