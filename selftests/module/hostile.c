@@ -782,7 +782,7 @@ FIXTURE_VARIANT(call) {
 	int (*call)(void);
 };
 
-#define CALL(name, ...)						\
+#define WAIT_IN(name, ...)					\
 	static int call_##name(void)				\
 	{							\
 		return __VA_ARGS__;				\
@@ -793,30 +793,32 @@ FIXTURE_VARIANT(call) {
 
 #define RANGE_OF_LOOPS		((struct profil_range[]){ range_of_loops(held.memory, 4) })
 #define COPY(from, to)		((struct profil_copy[]){ { addr(from), addr(to), PAGE } })
-#define DISABLE(to)		((struct profil_disable[]){ { .size = sizeof(struct profil_disable), \
-							      .stats = addr(to) } })
+#define DISABLE(to)								\
+	((struct profil_disable[]){						\
+		{ .size = sizeof(struct profil_disable), .stats = addr(to) },	\
+	})
 
-CALL(ADD_that_waits_for_its_ranges,
+WAIT_IN(ADD_that_waits_for_its_ranges,
 	descriptor_add(fd, PROFIL_SPACE_SELF, (void *)held.memory, 1));
-CALL(ADD_that_waits_for_a_buffer,
+WAIT_IN(ADD_that_waits_for_a_buffer,
 	descriptor_add(fd, PROFIL_SPACE_SELF,
 		       (struct profil_range[]){ range_of(2, 3, held.memory, PAGE / 4, 4) }, 1));
-CALL(START_that_waits_for_its_ranges, session_start(PROCESS, 0, (void *)held.memory, 1));
-CALL(START_that_waits_for_a_buffer, session_start(PROCESS, 0, RANGE_OF_LOOPS, 1));
-CALL(START_of_a_thread_that_waits_for_a_buffer,
+WAIT_IN(START_that_waits_for_its_ranges, session_start(PROCESS, 0, (void *)held.memory, 1));
+WAIT_IN(START_that_waits_for_a_buffer, session_start(PROCESS, 0, RANGE_OF_LOOPS, 1));
+WAIT_IN(START_of_a_thread_that_waits_for_a_buffer,
 	session_start(THREAD, PROFIL_START_REPLACE, RANGE_OF_LOOPS, 1));
-CALL(SNAPSHOT_that_waits_for_its_copies,
+WAIT_IN(SNAPSHOT_that_waits_for_its_copies,
 	descriptor_snapshot(fd, 0, (void *)held.memory, 1, NULL));
-CALL(SNAPSHOT_that_waits_for_where_it_copies_to,
+WAIT_IN(SNAPSHOT_that_waits_for_where_it_copies_to,
 	descriptor_snapshot(fd, 0, COPY(page, held.memory), 1, NULL));
-CALL(SNAPSHOT_that_waits_for_where_it_copies_from,
+WAIT_IN(SNAPSHOT_that_waits_for_where_it_copies_from,
 	descriptor_snapshot(fd, 0, COPY(held.memory, others_page), 1, NULL));
-CALL(SNAPSHOT_that_waits_for_what_it_resets,
+WAIT_IN(SNAPSHOT_that_waits_for_what_it_resets,
 	descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, COPY(held.memory, NULL), 1, NULL));
-CALL(STATS_that_waits, descriptor_ioctl(fd, PROFIL_IOC_STATS, held.memory));
-CALL(DISABLE_that_waits_for_where_its_result_goes,
+WAIT_IN(STATS_that_waits, descriptor_ioctl(fd, PROFIL_IOC_STATS, held.memory));
+WAIT_IN(DISABLE_that_waits_for_where_its_result_goes,
 	descriptor_ioctl(fd, PROFIL_IOC_DISABLE, DISABLE(held.memory)));
-CALL(read_that_waits, read(fd, held.memory, PAGE));
+WAIT_IN(read_that_waits, read(fd, held.memory, PAGE));
 
 FIXTURE_SETUP(call)
 {

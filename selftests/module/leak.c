@@ -492,13 +492,21 @@ DEATH(before_the_child, 0, {
 	});
 });
 
-DEATH(after_STATS_of_children_with_signals, 0,
-	FIRST_CALLS(!session_stats(PROCESS, &s) && s.state == PROFIL_STATE_ON));
-DEATH(after_STOP_of_children_with_signals, 0, FIRST_CALLS(!session_stop(PROCESS, NULL)));
-DEATH(after_START_of_children_with_signals, 0,
-	FIRST_CALLS(session_start(PROCESS, 0, &range, 1) == -EBUSY));
-DEATH(after_OPEN_of_children_with_signals, 0,
-	FIRST_CALLS(must_open() >= 0 && !session_stats(PROCESS, &s) && s.locked == PAGES * PAGE));
+DEATH(after_STATS_of_children_with_signals, 0, {
+	FIRST_CALLS(!session_stats(PROCESS, &s) && s.state == PROFIL_STATE_ON);
+});
+
+DEATH(after_STOP_of_children_with_signals, 0, {
+	FIRST_CALLS(!session_stop(PROCESS, NULL));
+});
+
+DEATH(after_START_of_children_with_signals, 0, {
+	FIRST_CALLS(session_start(PROCESS, 0, &range, 1) == -EBUSY);
+});
+
+DEATH(after_OPEN_of_children_with_signals, 0, {
+	FIRST_CALLS(must_open() >= 0 && !session_stats(PROCESS, &s) && s.locked == PAGES * PAGE);
+});
 
 DEATH(after_threads, 0, {
 	pthread_t threads[4];

@@ -18,8 +18,8 @@ static unsigned int nr;		/* the number of records */
 
 /* A loop over all records: r is declared by it. */
 #define for_each_record(r)								\
-	for (struct profil_record **at_ = records, *r;					\
-	     at_ < records + nr && (r = *at_); at_++)
+	for (struct profil_record **at_ = records, *(r);				\
+	     at_ < records + nr && ((r) = *at_); at_++)
 
 /* Returns the number of records r for which @cond is true. */
 #define records_where(r, cond) ({							\
