@@ -52,7 +52,6 @@ FIXTURE_SETUP(complete)
 	shared = map_shared(sizeof(*shared));
 	much = map_private(MUCH);
 	make_pipe();
-	DELAY("function=mmap_region ms=0 sleep=1 hold=1 comm=" HOLDER);
 	ASSERT_LE(0, device_fd());
 	self->users = module_users();
 	amount = MUCH;
@@ -168,6 +167,8 @@ static bool drain_all(pid_t child)
 	return await((drain(), waits_for_lock(child)));
 }
 
+#define HOLD_LOCK() DELAY("function=mmap_region ms=0 sleep=1 hold=1 comm=" HOLDER)
+
 /* Makes a child in a call that has had some @ticks, whose records wait for mmap_lock. */
 static pid_t spawn_in_call(u32 nr_records, u64 ticks)
 {
@@ -185,6 +186,7 @@ TEST_F(complete, records_of_a_call_are_completed_when_it_returns)
 	struct profil_stats s;
 	pid_t child;
 
+	HOLD_LOCK();
 	child = spawn_in_call(ENOUGH, 20);
 	/* The child is in the call, and has no other records. */
 	EXPECT_EQ(0, read_all());
@@ -220,6 +222,7 @@ TEST_F(complete, record_of_a_loop_waits_for_the_lock)
 	unsigned int n;
 	pid_t child;
 
+	HOLD_LOCK();
 	child = spawn_busy(true);
 	open_for(child, ENOUGH);
 	EXPECT_TRUE(await(waits_for_lock(child)));
@@ -241,6 +244,7 @@ TEST_F(complete, records_of_a_call_can_be_read_when_the_session_is_off)
 	struct profil_stats s;
 	pid_t child;
 
+	HOLD_LOCK();
 	child = spawn_in_call(ENOUGH, 20);
 	EXPECT_EQ(0, descriptor_disable(fd, &s));
 	EXPECT_LE(20U, s.outside);
@@ -286,6 +290,7 @@ TEST_F(complete, call_does_not_use_up_the_ring)
 {
 	pid_t child;
 
+	HOLD_LOCK();
 	child = spawn_in_call(FEW, 2 * FEW);
 	EXPECT_LT(0U, stats_now().dropped_record);
 	EXPECT_TRUE(another_leaves_complete_records(4 * FEW));
@@ -302,6 +307,7 @@ TEST_F(complete, sleeping_tasks_do_not_use_up_the_ring)
 	int pipes[SLEEPERS][2];
 	pid_t children[SLEEPERS];
 
+	HOLD_LOCK();
 	amount = MUCH / 4;
 	for (unsigned int i = 0; i < SLEEPERS; i++) {
 		memcpy(pipes[i], ends, sizeof(ends));
@@ -328,6 +334,7 @@ TEST_F(complete, tasks_that_wait_for_the_lock_do_not_use_up_the_ring)
 {
 	pid_t children[SLEEPERS];
 
+	HOLD_LOCK();
 	amount = PAGE;
 	for (unsigned int i = 0; i < SLEEPERS; i++) {
 		children[i] = spawn_busy(true);
@@ -350,6 +357,7 @@ TEST_F(complete, records_of_a_killed_task_do_not_wait_for_the_lock)
 	struct profil_stats s;
 	pid_t child;
 
+	HOLD_LOCK();
 	child = spawn_in_call(ENOUGH, 20);
 	kill(child, SIGKILL);
 	EXPECT_TRUE(await(!read_all() && nr >= 20));
@@ -367,6 +375,7 @@ TEST_F(complete, descriptor_can_be_closed_during_a_call)
 {
 	pid_t child;
 
+	HOLD_LOCK();
 	child = spawn_in_call(ENOUGH, 20);
 	close_session();
 	EXPECT_TRUE(await(module_users() == self->users));
@@ -380,6 +389,7 @@ TEST_F(complete, descriptor_can_be_closed_while_a_task_completes_its_records)
 {
 	pid_t child;
 
+	HOLD_LOCK();
 	child = spawn_in_call(ENOUGH, 20);
 	EXPECT_TRUE(drain_all(child));
 	close_session();
@@ -398,6 +408,7 @@ TEST_F(complete, tables_are_freed_while_a_task_completes_its_records)
 	pid_t child;
 	int err;
 
+	HOLD_LOCK();
 	child = spawn_busy(true);
 	before = usage().areas;
 	fd = must_open(.period = PERIOD, .nr_records = FEW, .stack_depth = DEPTH);
@@ -425,6 +436,7 @@ TEST_F(complete, module_can_be_unloaded_during_a_call)
 	pid_t child;
 
 	SKIP_IF(stays, "%s", stays);
+	HOLD_LOCK();
 	child = spawn_in_call(ENOUGH, 20);
 	close_session();
 	device_close();
