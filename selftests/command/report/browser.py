@@ -215,7 +215,7 @@ def scheme(name):
 
 def pixels():
     """Returns the picture of the timeline."""
-    return get("#chart", "toDataURL()")
+    return js("document.querySelector('#chart').toDataURL()")
 
 
 def frames():
