@@ -33,7 +33,7 @@
 #define ARCH	AUDIT_ARCH_RISCV64
 #endif
 
-#define PERIOD_NS	100000
+#define PERIOD_NS	400000
 #define RECORDS		16384
 #define TICKS		100	/* in the kernel */
 #define NO_CALL		-1

@@ -821,11 +821,13 @@ static void calibrate(u64 ns)
 	struct run run = { 0 };
 
 	burst = 1 << 18;
-	for (int i = 0; i < 8; i++) {
+	/* While a tick is late, the clock may stand still. */
+	for (int i = 0; i < 8 || least == UINT64_MAX; i++) {
 		before = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 		run_loop(&run);
 		took = cpu_ns(CLOCK_THREAD_CPUTIME_ID) - before;
-		least = took < least ? took : least;
+		if (took && took < least)
+			least = took;
 	}
 	burst = burst * ns * 3 / 2 / least;
 }
