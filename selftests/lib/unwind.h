@@ -3,28 +3,16 @@
 #ifndef _SELFTESTS_UNWIND_H
 #define _SELFTESTS_UNWIND_H
 
-#include <fcntl.h>
-#include <stdio.h>
-
-#include "device.h"
+#include "maps.h"
 
 #define UNWIND_ROWS	32	/* of unwind_give(): as many in a block as a large program has */
 
 /* Returns the offset in its file of the text at @address; 0 if it is not mapped. */
 static inline u64 text_offset(const void *address)
 {
-	unsigned long start, end, offset;
-	FILE *maps = fopen("/proc/self/maps", "re");
-	char line[4096];
-	u64 found = 0;
+	struct mapping m;
 
-	while (maps && !found && fgets(line, sizeof(line), maps))
-		if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &offset) == 3 &&
-		    addr(address) - start < end - start)
-			found = addr(address) - start + offset;
-	if (maps)
-		fclose(maps);
-	return found;
+	return mapping_of(addr(address), &m) ? addr(address) - m.start + m.offset : 0;
 }
 
 /* Gives the session @fd a table with one rule, for the block with @address. */

@@ -22,6 +22,7 @@
 #include "fuse.h"
 #include "held.h"
 #include "kernel.h"
+#include "maps.h"
 #include "loop.h"
 #include "process.h"
 #include "records.h"
@@ -35,13 +36,6 @@
 
 static u32 page[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 
-/* A line of /proc/self/maps. */
-struct mapping {
-	u64 start, end, offset, ino;
-	u32 major, minor;
-	char path[PATH_MAX];
-};
-
 /* Parent and children take turns with step. */
 static struct shared {
 	atomic_int step;
@@ -54,50 +48,7 @@ static bool step_is(int step)
 }
 
 /*
- * Mappings according to the kernel
- */
-
-/*
- * Looks up a mapping of process @pid: of the file @path at @offset, or if @path is NULL, the one
- * that contains @pc. Returns false if there is none.
- */
-static bool find_mapping(pid_t pid, u64 pc, const char *path, u64 offset, struct mapping *m)
-{
-	unsigned long long start, end, at_offset, ino;
-	char line[PATH_MAX + 256];
-	bool found = false;
-	FILE *f;
-	int at;
-
-	memset(m, 0, sizeof(*m));
-	snprintf(line, sizeof(line), "/proc/%d/maps", pid);
-	f = fopen(line, "re");
-	while (f && !found && fgets(line, sizeof(line), f)) {
-		at = 0;
-		if (sscanf(line, "%llx-%llx %*s %llx %x:%x %llu %n", &start, &end, &at_offset,
-			   &m->major, &m->minor, &ino, &at) != 6 || !at)
-			continue;
-		line[strcspn(line, "\n")] = 0;
-		m->start = start;
-		m->end = end;
-		m->offset = at_offset;
-		m->ino = ino;
-		snprintf(m->path, sizeof(m->path), "%s", line + at);
-		found = path ? at_offset == offset && !strcmp(m->path, path) :
-			start <= pc && pc < end;
-	}
-	if (f)
-		fclose(f);
-	return found;
-}
-
-static bool mapping_of(u64 pc, struct mapping *m)
-{
-	return find_mapping(getpid(), pc, NULL, 0, m);
-}
-
-/*
- * The program that a child executes: a copy of this program, which runs loop 1
+ * The program that a child executes: a copy of this program
  */
 
 static char program[64];
@@ -128,7 +79,7 @@ static u64 text_of_program(pid_t pid, struct mapping *m)
 	struct mapping own;
 
 	MUST(mapping_of(addr(loops_text), &own));
-	MUST(await(find_mapping(pid, 0, program, own.offset, m)));
+	MUST(await(find_mapping(pid, m, m->offset == own.offset && !strcmp(m->path, program))));
 	return m->start + addr(loops_text) - own.start;
 }
 

@@ -655,16 +655,9 @@ TEST_F_TIMEOUT(unwind, uses_a_table_of_made_code_or_none_while_these_change, 150
 /* Returns the address of the mapping [vvar], in which the kernel maps pages that are not memory. */
 static uintptr_t device_memory(void)
 {
-	FILE *maps = fopen("/proc/self/maps", "re");
-	unsigned long start = 0;
-	char line[4096];
+	struct mapping m;
 
-	MUST(maps);
-	while (fgets(line, sizeof(line), maps))
-		if (strstr(line, "[vvar]"))
-			start = strtoul(line, NULL, 16);
-	fclose(maps);
-	return start;
+	return find_mapping(getpid(), &m, !strcmp(m.path, "[vvar]")) ? m.start : 0;
 }
 
 TEST_F(unwind, reads_no_memory_of_a_device)
@@ -1179,17 +1172,14 @@ static bool is_text(u64 address)
 	unsigned int i;
 
 	if (!n) {
-		FILE *maps = fopen("/proc/self/maps", "re");
-		char line[4096], access[8];
-		unsigned long start, end;
+		FILE *maps = maps_open(getpid());
+		struct mapping m;
 
-		MUST(maps);
-		while (fgets(line, sizeof(line), maps) && n < ARRAY_SIZE(starts)) {
-			if (sscanf(line, "%lx-%lx %7s", &start, &end, access) != 3 ||
-			    access[2] != 'x')
+		while (maps_next(maps, &m) && n < ARRAY_SIZE(starts)) {
+			if (m.access[2] != 'x')
 				continue;
-			starts[n] = start;
-			ends[n++] = end;
+			starts[n] = m.start;
+			ends[n++] = m.end;
 		}
 		fclose(maps);
 	}

@@ -175,27 +175,24 @@ static void map_stack(void)
 
 static void read_maps(void)
 {
-	FILE *maps = fopen("/proc/self/maps", "re");
-	unsigned long start, end;
-	char line[4096], access[8];
+	FILE *maps = maps_open(getpid());
+	struct mapping m;
 
-	while (maps && fgets(line, sizeof(line), maps)) {
-		if (sscanf(line, "%lx-%lx %7s", &start, &end, access) != 3 || access[2] != 'x' ||
-		    strstr(line, "[vsyscall]"))
+	while (maps_next(maps, &m)) {
+		if (m.access[2] != 'x' || !strcmp(m.path, "[vsyscall]"))
 			continue;
-		if (strstr(line, "[vdso]")) {
-			vdso = start;
-			vdso_end = end;
+		if (!strcmp(m.path, "[vdso]")) {
+			vdso = m.start;
+			vdso_end = m.end;
 		}
-		if (start - addr(text) < nr_pages * PAGE)
+		if (m.start - addr(text) < nr_pages * PAGE)
 			continue;
 		MUST(nr_executable < ARRAY_SIZE(executable));
-		executable[nr_executable].start = start;
-		executable[nr_executable++].end = end;
+		executable[nr_executable].start = m.start;
+		executable[nr_executable++].end = m.end;
 	}
-	if (maps)
-		fclose(maps);
 	MUST(vdso);
+	fclose(maps);
 }
 
 /* Mostly in text: only few pages are not */
