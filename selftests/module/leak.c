@@ -18,6 +18,7 @@
 #include "kernel.h"
 #include "loop.h"
 #include "process.h"
+#include "program.h"
 #include "send.h"
 #include "usage.h"
 
@@ -26,19 +27,6 @@
 #define PROCESS		PROFIL_SCOPE_PROCESS
 #define THREAD		PROFIL_SCOPE_THREAD
 #define CGROUP		CGROUPS "/profil-leak"
-#define NEW_PROGRAM	"PROFIL_NEW_PROGRAM"
-
-static char *const new_argv[] = { "a new program", NULL };
-static char *const new_envp[] = { NEW_PROGRAM "=1", NULL };
-
-/* The part of this program that runs after it has executed itself. */
-__attribute__((constructor)) static void new_program(void)
-{
-	if (!getenv(NEW_PROGRAM))
-		return;
-	loop_spend(0, 2, 4000000);
-	_exit(0);
-}
 
 /*
  * The kernel keeps pin counts per CPU and folds them into /proc/vmstat late; only root can force
@@ -257,14 +245,6 @@ static void run_thread(void)
 	MUST(!pthread_create(&thread, NULL, loop_for_ever, (void *)1));
 }
 
-static void *exec_new_program(void *unused)
-{
-	(void)unused;
-	execve("/proc/self/exe", new_argv, new_envp);
-	MUST(!"exec");
-	return NULL;
-}
-
 static void *outlive_the_leader(void *leader)
 {
 	MUST(await(task_state((intptr_t)leader) == 'Z'));
@@ -289,7 +269,7 @@ static int join_and_exec(void)
 		MUST(!err || err == -EBUSY);
 	}
 	loop_spend(0, 1, tick_ns());
-	exec_new_program(NULL);
+	exec_new_program(NEW_PROGRAM "=spend");
 	return 1;
 }
 
@@ -430,7 +410,7 @@ DEATH(by_SIGSEGV, 128 + SIGSEGV, {
 
 DEATH(by_exec, 0, {
 	be_profiled();
-	exec_new_program(NULL);
+	exec_new_program(NEW_PROGRAM "=spend");
 });
 
 DEATH(by_exec_of_a_thread, 0, {
@@ -438,7 +418,7 @@ DEATH(by_exec_of_a_thread, 0, {
 
 	be_profiled();
 	run_thread();
-	MUST(!pthread_create(&thread, NULL, exec_new_program, NULL));
+	MUST(!pthread_create(&thread, NULL, exec_new_program, NEW_PROGRAM "=spend"));
 	for (;;)
 		pause();
 });
@@ -453,10 +433,8 @@ DEATH(after_vfork_and_exec, 0, {
 
 	be_profiled();
 	pid = vfork();
-	if (!pid) {
-		execve("/proc/self/exe", new_argv, new_envp);
-		_exit(1);
-	}
+	if (!pid)
+		exec_new_program(NEW_PROGRAM "=spend");
 	MUST(!status_of(pid));
 });
 

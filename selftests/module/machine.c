@@ -3,8 +3,7 @@
  * Sessions that sample the machine: every process, those that run already and those that start
  * later. They need CAP_PERFMON, so most tests need root.
  *
- * A child runs a loop of its own number, so that a record shows which child was sampled. The
- * program that a child executes is the test itself, which runs loop 7, or exits at once.
+ * A child runs a loop of its own number, so that a record shows which child was sampled.
  */
 #include "kselftest_harness.h"
 
@@ -13,11 +12,10 @@
 #include "kernel.h"
 #include "loop.h"
 #include "process.h"
+#include "program.h"
 #include "records.h"
 #include "send.h"
 
-#define SELF		"/proc/self/exe"
-#define NEW_PROGRAM	"PROFIL_NEW_PROGRAM"
 #define MACHINE		PROFIL_SCOPE_MACHINE
 #define USER		1000	/* an ordinary user, for root */
 #define ENOUGH		65536	/* records */
@@ -31,29 +29,11 @@ static struct shared {
 	atomic_uint programs;
 } *shared;
 
-__attribute__((constructor)) static void new_program(void)
-{
-	const char *what = getenv(NEW_PROGRAM);
-
-	if (what && *what)
-		_exit(0);
-	if (what)
-		loop_for_ever((void *)7);
-}
-
-static void *run_new_program(void *what)
-{
-	char *const argv[] = { "a new program", NULL }, *const envp[] = { what, NULL };
-
-	execve(SELF, argv, envp);
-	_exit(1);
-}
-
 static int run_loop_2_then_exec(void)
 {
 	while (!shared->step)
 		loop_run(2, LOOP_BURST);
-	return !run_new_program(NEW_PROGRAM "=");
+	return !exec_new_program(NEW_PROGRAM "=loop");
 }
 
 /* Creates processes that end in different ways, until the parent has seen enough. */
@@ -69,13 +49,13 @@ static int run_short_programs(void)
 		child = kind ? fork() : vfork();
 		if (!child && kind == 1) {
 			/* An exec by a thread that is not the first replaces the leader. */
-			pthread_create(&thread, NULL, run_new_program, NEW_PROGRAM "=exit");
+			pthread_create(&thread, NULL, exec_new_program, NEW_PROGRAM "=exit");
 			pthread_exit(NULL);
 		}
 		if (!child && kind == 2)
 			_exit((loop_run(3, LOOP_BURST), 0));
 		if (!child)
-			run_new_program(NEW_PROGRAM "=exit");
+			exec_new_program(NEW_PROGRAM "=exit");
 		if (child < 0 || waitpid(child, NULL, 0) != child)
 			return 1;
 		shared->programs++;
@@ -98,19 +78,10 @@ static int exit_slowly(void)
 	return 0;
 }
 
-static int open_machine(u32 modes, u32 nr_records, u64 period)
+static void open_machine(u32 modes, u32 nr_records, u64 period)
 {
-	int err;
-
-	fd = descriptor_open_as((struct profil_open){
-		.modes = modes,
-		.nr_records = nr_records,
-		.period = period,
-	});
-	if (fd < 0)
-		return fd;
-	err = descriptor_attach(fd, MACHINE, 0, NULL);
-	return err ?: descriptor_enable(fd);
+	fd = must_sample(must_open(.modes = modes, .nr_records = nr_records, .period = period),
+			 MACHINE, NULL, 0);
 }
 
 /* Counts the records of @pid in user mode in loop @i. *@space: set to the space of the last. */
@@ -175,7 +146,7 @@ TEST_F(machine, samples_processes_that_run_already_and_new_ones)
 
 	NEED_ROOT("for CAP_PERFMON");
 	child[0] = SPAWN(!loop_for_ever((void *)1));
-	ASSERT_EQ(0, open_machine(MODES_ALL, ENOUGH, variant->period));
+	open_machine(MODES_ALL, ENOUGH, variant->period);
 	child[1] = SPAWN(!loop_for_ever((void *)1));
 	EXPECT_TRUE(READ_UNTIL(ticks_of(child[0], 1, &space[0]) >= 10 &&
 			       ticks_of(child[1], 1, &space[1]) >= 10));
@@ -189,7 +160,7 @@ TEST_F(machine, distinguishes_the_programs_of_a_process)
 	pid_t child;
 
 	NEED_ROOT("for CAP_PERFMON");
-	ASSERT_EQ(0, open_machine(MODES_ALL, ENOUGH, variant->period));
+	open_machine(MODES_ALL, ENOUGH, variant->period);
 	child = spawn(run_loop_2_then_exec);
 	EXPECT_TRUE(READ_UNTIL(ticks_of(child, 2, &before) >= 10));
 	shared->step = 1;
@@ -214,7 +185,7 @@ TEST_F(machine, has_one_number_for_all_threads_of_a_process)
 	pid_t child;
 
 	NEED_ROOT("for CAP_PERFMON");
-	ASSERT_EQ(0, open_machine(MODES_ALL, ENOUGH, variant->period));
+	open_machine(MODES_ALL, ENOUGH, variant->period);
 	child = spawn(run_loops_in_threads);
 	EXPECT_TRUE(READ_UNTIL(ticks_of(child, 4, &space[0]) >= 10 &&
 			       ticks_of(child, 5, &space[1]) >= 10));
@@ -231,7 +202,7 @@ TEST_F(machine, counts_the_same_ticks_as_another_session)
 	NEED_ROOT("for CAP_PERFMON");
 	other = must_sample(must_open(.modes = PROFIL_MODE_USER, .period = variant->period),
 			    PROFIL_SCOPE_PROCESS, &range, 1);
-	ASSERT_EQ(0, open_machine(MODES_ALL, ENOUGH, variant->period));
+	open_machine(MODES_ALL, ENOUGH, variant->period);
 	EXPECT_TRUE(loop_until(3, *(volatile u32 *)&page[3] >= 50));
 	ASSERT_DISABLE(other, &s);
 	EXPECT_EQ(s.hit, page[3]);
@@ -251,7 +222,7 @@ TEST_F(machine, accounts_for_each_tick)
 
 	NEED_ROOT("for CAP_PERFMON");
 	child = SPAWN(!loop_for_ever((void *)1));
-	ASSERT_EQ(0, open_machine(PROFIL_MODE_USER, ENOUGH, variant->period));
+	open_machine(PROFIL_MODE_USER, ENOUGH, variant->period);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 100));
 	ASSERT_EQ(0, descriptor_stats(fd, &s));
 	EXPECT_EQ(1U, s.targets);
@@ -276,7 +247,7 @@ TEST_F(machine, without_records_ticks_are_outside)
 	struct profil_stats s;
 
 	NEED_ROOT("for CAP_PERFMON");
-	ASSERT_EQ(0, open_machine(MODES_ALL, 0, variant->period));
+	open_machine(MODES_ALL, 0, variant->period);
 	for (unsigned int i = 0; i < 8; i++)
 		ASSERT_EQ(0, status_of(spawn(exit_slowly)));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 20));
@@ -288,7 +259,7 @@ TEST_F(machine, without_records_ticks_are_outside)
 TEST_F(machine, records_ticks_in_exit)
 {
 	NEED_ROOT("for CAP_PERFMON");
-	ASSERT_EQ(0, open_machine(MODES_ALL, ENOUGH, variant->period));
+	open_machine(MODES_ALL, ENOUGH, variant->period);
 	EXPECT_TRUE(READ_UNTIL(status_of(spawn(exit_slowly)) ||
 			       records_where(r, r->flags & PROFIL_RECORD_EXIT) >= 5));
 	for_each_record(r) {
@@ -320,8 +291,8 @@ TEST_F(machine, ends_with_its_creator)
 	NEED_ROOT("for CAP_PERFMON");
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
 	creator = FORK({
-		MUST(!open_machine(MODES_ALL, 16, variant->period) && !send_fd(pair[1], fd));
-		MUST(read(pair[1], &c, 1) == 1);
+		open_machine(MODES_ALL, 16, variant->period);
+		MUST(!send_fd(pair[1], fd) && read(pair[1], &c, 1) == 1);
 	});
 	copy = receive_fd(pair[0]);
 	ASSERT_LE(0, copy);
@@ -356,7 +327,7 @@ static int use_a_copy_without_capability(void)
 TEST_F(machine, can_be_read_and_turned_off_by_any_process_with_a_copy_of_the_descriptor)
 {
 	NEED_ROOT("for CAP_PERFMON");
-	ASSERT_EQ(0, open_machine(MODES_ALL, ENOUGH, variant->period));
+	open_machine(MODES_ALL, ENOUGH, variant->period);
 	EXPECT_EQ(0, status_of(spawn(use_a_copy_without_capability)));
 }
 
@@ -371,8 +342,7 @@ TEST_F_TIMEOUT(machine, survives_processes_that_exec_and_exit, 300)
 	for (unsigned int i = 0; i < 2; i++)
 		storm[i] = spawn(run_short_programs);
 	for (unsigned int i = 0; shared->programs < 60 || i < 20; i++) {
-		ASSERT_EQ(0, open_machine(MODES_ALL, i % 3 ? ENOUGH : 16,
-					  i % 2 ? variant->period : 0));
+		open_machine(MODES_ALL, i % 3 ? ENOUGH : 16, i % 2 ? variant->period : 0);
 		ASSERT_TRUE(descriptor_burn(fd, 0, 10));
 		if (i % 4)
 			ASSERT_EQ(0, read_all());
@@ -395,7 +365,7 @@ TEST_F(machine, is_the_only_target)
 	struct profil_range range = range_of_loops(page, 4);
 
 	NEED_ROOT("for CAP_PERFMON");
-	ASSERT_EQ(0, open_machine(MODES_ALL, 0, variant->period));
+	open_machine(MODES_ALL, 0, variant->period);
 	EXPECT_EQ(-EBUSY, descriptor_attach(fd, MACHINE, 0, NULL));
 	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
@@ -423,10 +393,11 @@ TEST_F(machine, is_sampled_by_at_most_4_sessions)
 
 	NEED_ROOT("for CAP_PERFMON");
 	for (i = 0; i < MAX_MACHINE; i++) {
-		ASSERT_EQ(0, open_machine(MODES_ALL, 0, variant->period));
+		open_machine(MODES_ALL, 0, variant->period);
 		others[i] = fd;
 	}
-	EXPECT_EQ(-EBUSY, open_machine(MODES_ALL, 0, variant->period));
+	fd = must_open(.period = variant->period);
+	EXPECT_EQ(-EBUSY, descriptor_attach(fd, MACHINE, 0, NULL));
 	/* The session that failed is as before, and gets the place of one that ends. */
 	close(others[0]);
 	EXPECT_EQ(0, descriptor_attach(fd, MACHINE, 0, NULL));
@@ -445,7 +416,7 @@ static int record_in_namespace(u64 period)
 {
 	u64 space;
 
-	MUST(!open_machine(MODES_ALL, ENOUGH, period));
+	open_machine(MODES_ALL, ENOUGH, period);
 	return !loop_until(6, ({
 		read_all();
 		ticks_of(1, 6, &space) >= 5 && ticks_of(0, 1, &space) >= 5;

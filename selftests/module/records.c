@@ -18,18 +18,17 @@
 
 #include <linux/io_uring.h>
 
-#include "execs.h"
 #include "fuse.h"
 #include "held.h"
 #include "kernel.h"
 #include "maps.h"
 #include "loop.h"
 #include "process.h"
+#include "program.h"
 #include "records.h"
 #include "send.h"
 #include "users.h"
 
-#define NEW_PROGRAM	"PROFIL_NEW_PROGRAM"
 #define OVERLAY_MAGIC	0x794c7630
 #define USER		1000	/* an ordinary user, for root */
 #define ENOUGH		10000	/* records: more than any test has ticks */
@@ -57,20 +56,6 @@ static void program_create(void)
 {
 	snprintf(program, sizeof(program), "/tmp/profil-new.%d", getpid());
 	copy_program(program, 0755);
-}
-
-static int exec_program(void)
-{
-	char *const argv[] = { "a new program", NULL }, *const envp[] = { NEW_PROGRAM "=", NULL };
-
-	execve(program, argv, envp);
-	return 40;
-}
-
-__attribute__((constructor)) static void be_new_program(void)
-{
-	if (getenv(NEW_PROGRAM))
-		loop_for_ever((void *)1);
 }
 
 /* Waits until @pid runs the program. Returns the address of its loops, which are in @m. */
@@ -1503,7 +1488,7 @@ TEST_F(records, are_not_left_if_nr_records_is_0)
 static int tick_and_exec(void)
 {
 	MUST(!join_and_tick());
-	return exec_program();
+	return execve(program, new_argv, new_envp);
 }
 
 TEST_F(records, describe_a_process_that_has_execed_and_exited_since)
@@ -1520,7 +1505,7 @@ TEST_F(records, describe_a_process_that_has_execed_and_exited_since)
 				   .nr_records = ENOUGH));
 	child = spawn(tick_and_exec);
 	text = text_of_program(child, &new_m);
-	EXPECT_TRUE(await(read_all() || count_records(text, 1) >= 10));
+	EXPECT_TRUE(await(read_all() || count_records(text, NEW_LOOP) >= 10));
 	EXPECT_EQ(128 + SIGKILL, killed(child));
 	expect_end(_metadata);
 	ASSERT_DISABLE(fd, &s);
@@ -1535,7 +1520,7 @@ TEST_F(records, describe_a_process_that_has_execed_and_exited_since)
 			/* All these records are of the same address space. */
 			EXPECT_TRUE(!new_space || new_space == r->space);
 			new_space = r->space;
-			if (!in_loop(r, text, 1))
+			if (!in_loop(r, text, NEW_LOOP))
 				continue;
 			new++;
 			EXPECT_EQ(0, strncmp(strrchr(program, '/') + 1, r->comm, 15));
@@ -1709,14 +1694,15 @@ TEST_F(records, name_the_address_space_to_which_ranges_can_be_added)
 		ASSERT_EQ(POLLIN, polled(20000));
 		ASSERT_EQ(0, read_all());
 		for (; i < nr && !space; i++)
-			if (records[i]->space != shared->space && in_loop(records[i], text, 1))
+			if (records[i]->space != shared->space &&
+			    in_loop(records[i], text, NEW_LOOP))
 				space = records[i]->space;
 	}
 	range.start += moved;
 	range.end += moved;
 	range.offset += moved;
 	ASSERT_EQ(0, descriptor_add(fd, space, &range, 1));
-	EXPECT_TRUE(await(*(volatile u32 *)&page[1] >= 10));
+	EXPECT_TRUE(await(*(volatile u32 *)&page[NEW_LOOP] >= 10));
 	EXPECT_EQ(128 + SIGKILL, killed(child));
 	EXPECT_TRUE(await(!stats_now().targets));
 	ASSERT_DISABLE(fd, &s);

@@ -2,9 +2,7 @@
 /*
  * Shared by the tests of sessions with a descriptor: the fixture and its children
  *
- * Tests that need another process start a child. Its exit status shows which step failed. The
- * program that a child executes is the test itself, which only runs a loop if
- * PROFIL_NEW_PROGRAM is in the environment.
+ * Tests that need another process start a child. Its exit status shows which step failed.
  *
  * If a loop runs only while two sessions are on, both count the same ticks for it.
  */
@@ -16,10 +14,9 @@
 #include "kernel.h"
 #include "loop.h"
 #include "process.h"
+#include "program.h"
 #include "tested.h"
 
-#define SELF		"/proc/self/exe"
-#define NEW_PROGRAM	"PROFIL_NEW_PROGRAM"
 #define USER		1000	/* an ordinary user, for root */
 
 static u32 page[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
@@ -32,16 +29,6 @@ static struct shared {
 	struct profil_stats stats;
 	u64 cpu_ns;
 } *shared;
-
-static char *const new_argv[] = { "a new program", NULL };
-static char *const new_envp[] = { NEW_PROGRAM "=burn", NULL };
-
-__attribute__((constructor)) static void new_program(void)
-{
-	if (getenv(NEW_PROGRAM))
-		for (;;)
-			loop_run(7, LOOP_BURST);
-}
 
 /*
  * A call uncharges the buffers of ranges that have ended, even if the caller has no target in the

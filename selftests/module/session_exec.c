@@ -17,24 +17,11 @@ static bool is_new_program(pid_t pid)
 	return !strcmp(file_line(path, line, sizeof(line)), new_argv[0]);
 }
 
-static void exec_new(const char *path)
-{
-	execve(path, new_argv, new_envp);
-	_exit(32);
-}
-
 static int join_and_exec(void)
 {
 	join_session(PROFIL_SCOPE_PROCESS);
 	MUST(loop_until(0, stats_now().hit >= 3));
-	exec_new(SELF);
-	return 0;
-}
-
-static void *exec_thread(void *unused)
-{
-	exec_new(SELF);
-	return unused;
+	return !exec_new_program(NEW_PROGRAM "=loop");
 }
 
 static int join_and_exec_from_a_thread(void)
@@ -43,7 +30,7 @@ static int join_and_exec_from_a_thread(void)
 
 	join_session(PROFIL_SCOPE_PROCESS);
 	MUST(loop_until(0, stats_now().hit >= 3));
-	MUST(!pthread_create(&thread, NULL, exec_thread, NULL));
+	MUST(!pthread_create(&thread, NULL, exec_new_program, NEW_PROGRAM "=loop"));
 	return run_loop((void *)1) ? 35 : 36;
 }
 
@@ -52,8 +39,8 @@ static void *join_alone_and_exec(void *unused)
 {
 	join_session(PROFIL_SCOPE_THREAD);
 	MUST(loop_until(0, stats_now().hit >= 3));
-	exec_new(SELF);
-	return unused;
+	(void)unused;
+	return exec_new_program(NEW_PROGRAM "=loop");
 }
 
 static int exec_in_an_attached_thread(void)
@@ -176,8 +163,7 @@ static int join_as_user_and_exec(unsigned int hits)
 	MUST(!setresgid(USER, USER, USER) && !setresuid(USER, USER, USER));
 	join_session(PROFIL_SCOPE_PROCESS);
 	MUST(loop_until(0, stats_now().hit >= hits));
-	exec_new(program);
-	return 0;
+	return execve(program, new_argv, new_envp);
 }
 
 static int join_as_user_tick_and_exec(void)
@@ -285,8 +271,7 @@ TEST_F(session, counts_as_unfollowed_what_it_has_no_room_to_tell)
 	SKIP_IF(geteuid(), "only root can make a program of another user");
 	child = leave(_metadata, PROFIL_EXEC_FOLLOW, 1);
 	/* The only record is that of another target. */
-	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	ASSERT_EQ(0, descriptor_enable(fd));
+	must_sample(fd, PROFIL_SCOPE_PROCESS, NULL, 0);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
 	ASSERT_EQ(0, descriptor_disable(fd, NULL));
 	shared->step = 2;

@@ -13,10 +13,10 @@
 #include <poll.h>
 #include <sys/personality.h>
 
-#include "execs.h"
 #include "kernel.h"
 #include "loop.h"
 #include "process.h"
+#include "program.h"
 #include "records.h"
 
 #define RECORDS		1024U
