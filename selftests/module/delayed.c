@@ -28,13 +28,11 @@ static struct shared {
 
 FIXTURE(delayed) {
 	long long tainted;
-	cpu_set_t cpus;
 };
 
 FIXTURE_SETUP(delayed)
 {
 	self->tainted = file_number(TAINTED, "");
-	ASSERT_EQ(0, sched_getaffinity(0, sizeof(self->cpus), &self->cpus));
 	shared = map_shared(sizeof(*shared));
 }
 
@@ -42,7 +40,6 @@ FIXTURE_TEARDOWN(delayed)
 {
 	/* A call may still be delayed. */
 	EXPECT_TRUE(await(!delay_unload()));
-	sched_setaffinity(0, sizeof(self->cpus), &self->cpus);
 	EXPECT_EQ(self->tainted & WARNED, file_number(TAINTED, "") & WARNED);
 }
 
@@ -52,21 +49,12 @@ static void await_delay(void)
 		sched_yield();
 }
 
-static void run_on(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	MUST(!sched_setaffinity(0, sizeof(set), &set));
-}
-
 /* A second process with the address space of the child. Its first tick in the range is delayed. */
 static int burn_in_range(void *unused)
 {
 	(void)unused;
 	prctl(PR_SET_NAME, NAME);
-	run_on(1);
+	run_on_cpu(1);
 	loop_for_ever((void *)1);
 	return 0;
 }
@@ -77,12 +65,11 @@ static int exec_during_tick(void)
 	static char stack[65536] __attribute__((aligned(16)));
 	pid_t other;
 
-	run_on(0);
+	run_on_cpu(0);
 	other = clone(burn_in_range, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
 	MUST(other > 0);
 	shared->step = other;
-	while (delay_hits() < 1)
-		;
+	await_delay();
 	return execl("/bin/true", "true", NULL);
 }
 
@@ -165,11 +152,11 @@ static void *replace_slowly(void *unused)
 /* While a replacement is about to pin its pages, another thread stops the old session. */
 static int use_the_room_twice(void)
 {
-	const struct rlimit limit = { LIMIT * PAGE, LIMIT * PAGE };
 	const struct profil_range range = range_of_limit();
 	pthread_t thread;
 
-	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit) && !setresuid(1000, 1000, 1000));
+	limit_memlock(LIMIT * PAGE);
+	MUST(!setresuid(1000, 1000, 1000));
 	MUST(!session_start(PROCESS, 0, &range, 1));
 	MUST(!pthread_create(&thread, NULL, replace_slowly, NULL));
 	await_delay();
@@ -277,8 +264,7 @@ TEST_F(delayed, failed_exec_does_not_give_the_old_pc_to_a_session_of_the_new_add
 	ASSERT_EQ(0, write_bad_program(path));
 	fd = must_enable(must_open(.nr_records = 1024, .stack_depth = 8));
 	child = SPAWN(execl(path, path, NULL));
-	while (delay_hits() < 1)
-		;
+	await_delay();
 	EXPECT_EQ(0, descriptor_attach(fd, PROCESS, child, NULL));
 	EXPECT_LT(128, status_of(child));
 	while ((size = read(fd, buffer, sizeof(buffer))) > 0) {

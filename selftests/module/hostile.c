@@ -57,9 +57,7 @@ FIXTURE_TEARDOWN(hostile)
 static void be_user(void)
 {
 	/* Debian's limit, 8 MiB, if pages have 4 KiB */
-	const struct rlimit limit = { 2048 * PAGE, 2048 * PAGE };
-
-	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
+	limit_memlock(2048 * PAGE);
 	if (geteuid())
 		return;
 	MUST(!setresgid(USER, USER, USER) && !setresuid(USER, USER, USER));
@@ -441,12 +439,11 @@ static int end_in_child(void)
 
 static int drop_the_right(void)
 {
-	const struct rlimit limit = { 16 * PAGE, 16 * PAGE };
 	struct profil_range range = range_of_loops(map_pages(BEYOND), 4);
 	struct profil_stats s;
 
 	range.nr_counters = BEYOND * PAGE / 4;
-	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
+	limit_memlock(16 * PAGE);
 	MUST(!session_start(PROCESS, 0, &range, 1));
 	MUST(!setresgid(USER, USER, USER) && !setresuid(USER, USER, USER));
 	MUST(status_in_child(end_in_child()) == ENDED(PROFIL_END_LIMIT));
@@ -603,19 +600,10 @@ static long long traced_interrupts(void)
 	return file_number(TRACE "/per_cpu/cpu1/stats", "entries: ");
 }
 
-static void be_on(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	MUST(!sched_setaffinity(0, sizeof(set), &set));
-}
-
 /* Samples itself, with a clock, on the second CPU. */
 static int be_sampled_on_cpu_1(u32 scope)
 {
-	be_on(1);
+	run_on_cpu(1);
 	must_sample(must_open(.period = query.min_period), scope, NULL, 0);
 	shared->step = 1;
 	loop_for_ever((void *)1);
@@ -654,15 +642,13 @@ static bool start_and_stop(void)
 
 static void expect_no_interrupts(struct __test_metadata *_metadata, u32 scope)
 {
-	cpu_set_t cpus;
 	pid_t other;
 
 	SKIP_IF(sysconf(_SC_NPROCESSORS_ONLN) < 2, "needs two CPUs");
 	SKIP_IF(!trace_interrupts(), "needs root and the function tracer");
-	ASSERT_EQ(0, sched_getaffinity(0, sizeof(cpus), &cpus));
 	other = SPAWN(be_sampled_on_cpu_1(scope));
 	ASSERT_TRUE(await(shared->step == 1));
-	be_on(0);
+	run_on_cpu(0);
 	fd = must_sample(must_open(.period = query.min_period), PROCESS, NULL, 0);
 	/* The other process has interrupted its own CPU. */
 	EXPECT_LE(1, traced_interrupts());
@@ -671,7 +657,6 @@ static void expect_no_interrupts(struct __test_metadata *_metadata, u32 scope)
 	EXPECT_EQ(0, interrupts_by(start_and_stop));
 	close(fd);
 	EXPECT_EQ(128 + SIGKILL, killed(other));
-	sched_setaffinity(0, sizeof(cpus), &cpus);
 	trace_end();
 }
 

@@ -132,7 +132,6 @@ TEST_F(leak, one_thousand_replacements_leak_nothing)
 TEST_F(leak, starts_that_fail_leak_nothing)
 {
 	struct profil_range ranges[2] = { self->range, self->range };
-	struct rlimit limit = { 2 * PAGE, 2 * PAGE };
 
 	/* Pinning the second range's buffer fails after the first one is pinned. */
 	ranges[0].end = loop_at(0);
@@ -163,7 +162,7 @@ TEST_F(leak, starts_that_fail_leak_nothing)
 
 	if (geteuid())
 		return;
-	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
+	limit_memlock(2 * PAGE);
 	ASSERT_EQ(0, seteuid(1000));
 	for (unsigned int i = 0; i < 200; i++)
 		ASSERT_EQ(-EPERM, session_start(PROCESS, 0, &self->range, 1));
@@ -523,11 +522,9 @@ DEATH(after_the_creator_of_its_descriptors, 0, {
 });
 
 DEATH(after_children_beyond_the_limit, 0, {
-	const struct rlimit none = { 0, 0 };
-
 	MUST(geteuid() || (!setresgid(USER, USER, USER) && !setresuid(USER, USER, USER)));
 	be_profiled();
-	MUST(!setrlimit(RLIMIT_MEMLOCK, &none));
+	limit_memlock(0);
 	have_children_without_session(PROFIL_END_LIMIT);
 });
 

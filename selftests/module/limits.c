@@ -175,13 +175,12 @@ TEST_F_CHILD(limits, a_process_has_at_most_1024_sessions)
 
 TEST_F_CHILD(limits, buffers_and_records_of_a_process_share_RLIMIT_MEMLOCK)
 {
-	const struct rlimit limit = { 8 * MIB, 8 * MIB };
 	struct profil_range range;
 	u64 n;
 	int err;
 	u8 *p;
 
-	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
+	limit_memlock(8 * MIB);
 	MUST(geteuid() || !setresuid(USER, USER, USER));
 	p = map_private(4 * MIB);
 	range = range_of(0, 4 * MIB, p, 4 * MIB / 2, 2);

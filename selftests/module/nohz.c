@@ -6,10 +6,8 @@
 #include "kselftest_harness.h"
 
 #include <ctype.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 
+#include "kernel.h"
 #include "loop.h"
 #include "process.h"
 
@@ -24,39 +22,17 @@ FIXTURE(nohz) {
 	int cpu;
 };
 
-static int first_nohz_cpu(void)
-{
-	FILE *f = fopen("/sys/devices/system/cpu/nohz_full", "re");
-	int cpu = -1;
-
-	if (!f)
-		return -1;
-	if (fscanf(f, "%d", &cpu) != 1)
-		cpu = -1;
-	fclose(f);
-	return cpu;
-}
-
-static int move_to(int cpu)
-{
-	cpu_set_t cpus;
-
-	CPU_ZERO(&cpus);
-	CPU_SET(cpu, &cpus);
-	return sched_setaffinity(0, sizeof(cpus), &cpus);
-}
-
 FIXTURE_SETUP(nohz)
 {
 	struct profil_query q;
 
 	ASSERT_EQ(0, device_query(&q));
 	self->tick_ns = q.tick_ns;
-	self->cpu = first_nohz_cpu();
+	self->cpu = file_number("/sys/devices/system/cpu/nohz_full", "");
 	memset(counters, 0, sizeof(counters));
 	if (self->cpu < 0)
 		SKIP(return, "no CPU is in nohz_full= of the kernel's command line");
-	ASSERT_EQ(0, move_to(self->cpu));
+	run_on_cpu(self->cpu);
 }
 
 FIXTURE_TEARDOWN(nohz)
@@ -174,7 +150,8 @@ TEST_F_CALL(nohz, session_with_a_period_gets_ticks,
 
 static void *move_and_spend_ticks(void *self)
 {
-	return move_to(((FIXTURE_DATA(nohz) *)self)->cpu) ? NULL : spend_ticks(self);
+	run_on_cpu(((FIXTURE_DATA(nohz) *)self)->cpu);
+	return spend_ticks(self);
 }
 
 static void *spend_in_new_thread(void *self)
@@ -190,7 +167,7 @@ static void *spend_in_new_thread(void *self)
 /* The thread is created after the start, on another CPU, and then moves to the nohz_full= CPU. */
 TEST_F(nohz, new_thread_of_a_sampled_process_gets_ticks)
 {
-	ASSERT_EQ(0, move_to(self->cpu ? 0 : 1));
+	run_on_cpu(self->cpu ? 0 : 1);
 	expect_ticks(_metadata, self, SCOPE, 0, spend_in_new_thread);
 }
 
@@ -233,7 +210,7 @@ TEST_F(nohz, attached_process_gets_ticks_and_the_cpu_stops_ticking_afterwards)
 		MUST(write(pipes[1], "", 1) == 1);
 		!loop_for_ever((void *)2);
 	}));
-	ASSERT_EQ(0, move_to(self->cpu ? 0 : 1));
+	run_on_cpu(self->cpu ? 0 : 1);
 	ASSERT_EQ(1, read(pipes[0], &byte, 1));
 	for (i = 0; i < TRIES; i++) {
 		/* Before the process is sampled, the CPU stops its tick. */

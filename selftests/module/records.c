@@ -252,7 +252,7 @@ TEST_F(records, are_left_only_by_ticks_outside_every_range)
 TEST_F(records, have_the_CPU_of_the_tick)
 {
 	unsigned int i, first, cpus = 0;
-	cpu_set_t all, one;
+	cpu_set_t all;
 
 	ASSERT_EQ(0, sched_getaffinity(0, sizeof(all), &all));
 	open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH);
@@ -260,9 +260,7 @@ TEST_F(records, have_the_CPU_of_the_tick)
 		if (!CPU_ISSET(cpu, &all))
 			continue;
 		cpus++;
-		CPU_ZERO(&one);
-		CPU_SET(cpu, &one);
-		ASSERT_EQ(0, sched_setaffinity(0, sizeof(one), &one));
+		run_on_cpu(cpu);
 		EXPECT_EQ(0, read_all());
 		first = nr;
 		EXPECT_TRUE(descriptor_burn(fd, 0, 10));
@@ -271,7 +269,6 @@ TEST_F(records, have_the_CPU_of_the_tick)
 		for (i = first; i < nr; i++)
 			EXPECT_EQ((u32)cpu, records[i]->cpu);
 	}
-	sched_setaffinity(0, sizeof(all), &all);
 }
 
 static u64 sum_of_periods(void)
@@ -1007,10 +1004,8 @@ TEST_F(records, are_charged_as_pinned_memory)
 
 static int exceed_limit(void)
 {
-	struct rlimit limit = { PAGE, PAGE };
-
-	MUST(geteuid() || !setresuid(USER, USER, USER));
-	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
+	become_user(USER);
+	limit_memlock(PAGE);
 	MUST(descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH) == -EPERM);
 	return pinned_bytes() ? 23 : 0;
 }
@@ -1019,12 +1014,11 @@ static int exceed_limit(void)
 static int fill_both_limits(void)
 {
 	u64 bytes = stats_now().locked;
-	struct rlimit limit = { bytes, bytes };
 	int again;
 
 	close(fd);
-	MUST(geteuid() || !setresuid(USER, USER, USER));
-	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
+	become_user(USER);
+	limit_memlock(bytes);
 	MUST(!mlock(page, PAGE));
 	again = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
 	MUST(again >= 0 && pinned_bytes() == bytes && mlocked_bytes() == PAGE);
@@ -1136,11 +1130,8 @@ static int exit_before_reading(void)
 {
 	static u64 buffer[512];
 	pthread_t thread;
-	cpu_set_t one;
 
-	CPU_ZERO(&one);
-	CPU_SET(sched_getcpu(), &one);
-	MUST(!sched_setaffinity(0, sizeof(one), &one));
+	run_on_cpu(sched_getcpu());
 	open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH);
 	MUST(!pthread_create(&thread, NULL, read_for_ever, buffer));
 	return loop_until(0, stats_now().outside >= 5) ? 0 : 4;

@@ -68,13 +68,12 @@ TEST_F(session, counts_toward_the_limit_when_it_is_inherited)
 /* Adds a range far above a small RLIMIT_MEMLOCK. */
 static int add_very_much(void)
 {
-	struct rlimit little = { 65536, 65536 };
 	struct profil_range range;
 	u64 size = 1ULL << 36;
 	void *buffer;
 
 	MUST(geteuid() || (!setresgid(1000, 1000, 1000) && !setresuid(1000, 1000, 1000)));
-	MUST(!setrlimit(RLIMIT_MEMLOCK, &little));
+	limit_memlock(65536);
 	buffer = mmap(NULL, size, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	MUST(buffer != MAP_FAILED);
@@ -96,14 +95,12 @@ static int exceed_limit(void)
 		range_of(0x10000, 0x10010, &pages[0][0], 1, 4),
 		range_of(0x20000, 0x20010, &pages[1][0], 1, 4),
 	};
-	struct rlimit limit = { PAGE, PAGE };
 
 	MUST(geteuid() || !setresuid(USER, USER, USER));
-	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-	MUST(fd >= 0 && !descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+	limit_memlock(PAGE);
+	fd = must_sample(must_open(), PROFIL_SCOPE_PROCESS, NULL, 0);
 	MUST(descriptor_add(fd, PROFIL_SPACE_SELF, ranges, 2) == -EPERM);
-	MUST(!pinned_bytes() && !(stats_now().locked));
+	MUST(!pinned_bytes() && !stats_now().locked);
 	MUST(!descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[0], 1));
 	MUST(descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[1], 1) == -EPERM);
 	MUST(pinned_bytes() == PAGE);

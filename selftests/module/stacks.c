@@ -1141,10 +1141,9 @@ TEST_F(stacks, are_charged_as_locked_memory)
 static int exceed_limit(void)
 {
 	const rlim_t without = locked_by(0);
-	struct rlimit limit = { without, without };
 
 	MUST(geteuid() || !setresuid(USER, USER, USER));
-	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
+	limit_memlock(without);
 	MUST(locked_by(0) == (long long)without);
 	return locked_by(32) == -EPERM && !pinned_bytes() ? 0 : 23;
 }
