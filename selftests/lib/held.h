@@ -75,8 +75,8 @@ static inline int held_map_fuse(struct held *h)
 	int fd;
 
 	strcpy(h->dir, "/tmp/profil-held.XXXXXX");
-	h->control = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (h->control == MAP_FAILED || !mkdtemp(h->dir))
+	h->control = map_shared(PAGE);
+	if (!mkdtemp(h->dir))
 		return -errno;
 	fd = fuse_mount(h->dir);
 	if (fd < 0) {
@@ -104,11 +104,19 @@ static inline int held_map(struct held *h, enum held_kind kind, size_t size)
 	*h = (struct held){ .kind = kind, .size = size, .fd = -1 };
 	if (kind == HELD_FUSE)
 		return held_map_fuse(h);
-	h->memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (h->memory == MAP_FAILED)
-		return -errno;
-	return madvise(h->memory, size, MADV_NOHUGEPAGE) && errno != EINVAL ? -errno : 0;
+	h->memory = map_small(size);
+	return 0;
 }
+
+/* Like held_map(), in a test, which is skipped if there can be no such memory */
+#define NEED_HELD(held, kind, size) do {						\
+	int err_;									\
+											\
+	NEED_ROOT("pages that the kernel waits for");					\
+	err_ = held_map(held, kind, size);						\
+	SKIP_IF(err_ == -ENOENT || err_ == -ENODEV, "no FUSE here");			\
+	ASSERT_EQ(0, err_);								\
+} while (0)
 
 /* Drops all pages, and holds them back from now on. Returns 0, or a negative errno. */
 static inline int held_back(struct held *h)

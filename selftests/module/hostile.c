@@ -821,12 +821,8 @@ static void expect_others_return(struct __test_metadata *_metadata, int (*call)(
 	struct profil_range range = range_of(1, 2, page, PAGE / 4, 4);
 	atomic_int done = 0;
 	pthread_t waits, calls;
-	int err;
 
-	NEED_ROOT("pages that the kernel waits for");
-	err = held_map(&held, kind, PAGE);
-	SKIP_IF(err == -ENOENT || err == -ENODEV, "no FUSE here");
-	ASSERT_EQ(0, err);
+	NEED_HELD(&held, kind, PAGE);
 	fd = open_attached(64);
 	others_fd = open_attached(0);
 	closed_fd = open_attached(0);

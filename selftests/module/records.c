@@ -707,7 +707,7 @@ TEST_F(records, are_not_listed_by_fdinfo_while_they_are_read)
 	ssize_t result = 0;
 	pthread_t thread;
 
-	SKIP_IF(geteuid() || held_map(&held, HELD_FUSE, PAGE), "no FUSE here: needs root");
+	NEED_HELD(&held, HELD_FUSE, PAGE);
 	open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH);
 	EXPECT_TRUE(tick_in_new_file("read"));
 	ASSERT_EQ(0, descriptor_disable(fd, NULL));

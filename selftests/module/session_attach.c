@@ -253,12 +253,8 @@ TEST_F(session, is_not_locked_while_a_target_waits_in_exec)
 {
 	pid_t execs, attaches, asks;
 	struct held held;
-	int err;
 
-	SKIP_IF(geteuid(), "needs root");
-	err = held_map(&held, HELD_FUSE, PAGE);
-	SKIP_IF(err == -ENOENT || err == -ENODEV, "no FUSE here: %s", strerror(-err));
-	ASSERT_EQ(0, err);
+	NEED_HELD(&held, HELD_FUSE, PAGE);
 	ASSERT_EQ(0, held_back(&held));
 
 	open_session(page);

@@ -723,12 +723,8 @@ TEST_F(frames, end_at_a_huge_page_that_is_not_present)
 static void expect_no_request(struct __test_metadata *_metadata, enum held_kind kind)
 {
 	struct held held;
-	int err;
 
-	SKIP_IF(geteuid(), "needs root");
-	err = held_map(&held, kind, PAGE);
-	SKIP_IF(err == -ENOENT || err == -ENODEV, "no FUSE here");
-	ASSERT_EQ(0, err);
+	NEED_HELD(&held, kind, PAGE);
 	*(struct frame *)held.memory = (struct frame) { 0, ADDRESS };
 	first_sp = (uintptr_t)held.memory;
 	EXPECT_END(0, 0, PROFIL_STACK_OUTERMOST);
