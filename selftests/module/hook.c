@@ -22,8 +22,17 @@ static bool can_change(void)
 	return !geteuid() && !access(FTRACE_ENABLED, W_OK);
 }
 
+static char linger[32];		/* the parameter as it was before the test */
+
+static void save_linger(struct __test_metadata *_metadata)
+{
+	ASSERT_TRUE(module_is_loaded());
+	file_line(LINGER_S, linger, sizeof(linger));
+	ASSERT_NE(0, linger[0]);
+	ASSERT_TRUE(await(module_users() == 0));
+}
+
 FIXTURE(hook) {
-	char linger[32];	/* as it was before the test */
 	int log;
 };
 
@@ -31,34 +40,35 @@ FIXTURE_SETUP(hook)
 {
 	if (!can_change())
 		return;
-	ASSERT_TRUE(module_is_loaded());
-	file_line(LINGER_S, self->linger, sizeof(self->linger));
-	ASSERT_NE(0, self->linger[0]);
-	ASSERT_TRUE(await(module_users() == 0));
+	save_linger(_metadata);
 	self->log = log_open();
 	ASSERT_LE(0, self->log);
 }
 
-static int start(void)
+static int start(u64 period)
 {
 	struct profil_range range = range_of_loops(page, 4);
 
 	memset(page, 0, sizeof(page));
-	return session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1);
+	return clock_start(PROFIL_SCOPE_PROCESS, 0, period, &range, 1);
+}
+
+static int start_and_stop(u64 period)
+{
+	return start(period) ?: session_stop(PROFIL_SCOPE_PROCESS, NULL);
 }
 
 /*
- * Reloads the module with @linger; the device must not be open. If the driver is built in, sets
+ * Reloads the module with @parameter; the device must not be open. If the driver is built in, sets
  * this parameter, and ends a session, so that it takes effect.
  */
-static int reload(const char *linger)
+static int reload(const char *parameter)
 {
 	if (module_is_built_in())
-		return file_write(LINGER_S, strchr(linger, '=') + 1) ?: start() ?:
-		       session_stop(PROFIL_SCOPE_PROCESS, NULL);
+		return file_write(LINGER_S, strchr(parameter, '=') + 1) ?: start_and_stop(0);
 	if (module_is_loaded() && !await(module_unload() == 0))
 		return -EBUSY;
-	return module_load(linger);
+	return module_load(parameter);
 }
 
 FIXTURE_TEARDOWN(hook)
@@ -69,7 +79,7 @@ FIXTURE_TEARDOWN(hook)
 	if (!module_is_loaded()) {
 		EXPECT_EQ(0, module_load(""));
 	}
-	EXPECT_EQ(0, file_write(LINGER_S, self->linger));
+	EXPECT_EQ(0, file_write(LINGER_S, linger));
 }
 
 static u32 hook_now(void)
@@ -128,7 +138,7 @@ TEST_F(hook, query_and_attribute_tell_whether_the_hook_is_in_place)
 	ASSERT_EQ(0, reload("linger_s=0"));
 	for (unsigned int i = 0; i < 3; i++) {
 		ASSERT_TRUE(await(hook_is_gone()));
-		ASSERT_EQ(0, start());
+		ASSERT_EQ(0, start(0));
 		EXPECT_TRUE(hook_is_in_place());
 		expect_counting(_metadata);
 	}
@@ -143,7 +153,6 @@ TEST_F(hook, query_and_attribute_tell_whether_the_hook_is_in_place)
 #define CYCLES		3U
 
 FIXTURE(linger) {
-	char seconds[32];	/* as it was before the test */
 	bool counts;		/* patches are counted */
 };
 
@@ -178,8 +187,7 @@ FIXTURE_SETUP(linger)
 
 	if (!can_change())
 		return;
-	file_line(LINGER_S, self->seconds, sizeof(self->seconds));
-	ASSERT_TRUE(await(module_users() == 0));
+	save_linger(_metadata);
 	ASSERT_EQ(0, reload("linger_s=0"));
 	/* Loading the module has installed and removed the hook once. */
 	ASSERT_TRUE(await(hook_now() == PROFIL_HOOK_NONE));
@@ -196,7 +204,7 @@ FIXTURE_TEARDOWN(linger)
 		file_write(PROBE_DIR(PATCHED) "enable", "0");
 	probe_remove(PATCHED);
 	session_stop(PROFIL_SCOPE_PROCESS, NULL);
-	EXPECT_EQ(0, file_write(LINGER_S, self->seconds));
+	EXPECT_EQ(0, file_write(LINGER_S, linger));
 }
 
 /* Returns the number of text patches so far; -1 if it is not known. */
@@ -205,14 +213,6 @@ static long long patches(void)
 	u64 hits, misses;
 
 	return probe_profile(PATCHED, &hits, &misses) && !misses ? (long long)hits : -1;
-}
-
-static int start_and_stop(u64 period)
-{
-	struct profil_range range = range_of_loops(page, 4);
-	int err = clock_start(PROFIL_SCOPE_PROCESS, 0, period, &range, 1);
-
-	return err ?: session_stop(PROFIL_SCOPE_PROCESS, NULL);
 }
 
 TEST_F(linger, ends_by_removing_the_hook_or_probe)
@@ -261,7 +261,7 @@ TEST_F(hook, ftrace_cannot_be_disabled_while_the_hook_is_in_place)
 	SKIP_IF(!can_change(), NEEDS);
 	ASSERT_EQ(0, reload("linger_s=300"));
 	EXPECT_EQ(-EBUSY, file_write(FTRACE_ENABLED, "0"));
-	ASSERT_EQ(0, start());
+	ASSERT_EQ(0, start(0));
 	EXPECT_EQ(-EBUSY, file_write(FTRACE_ENABLED, "0"));
 	EXPECT_EQ(1, file_number(FTRACE_ENABLED, ""));
 	expect_counting(_metadata);
@@ -277,7 +277,7 @@ TEST_F(hook, ftrace_can_be_disabled_when_the_hook_is_gone_and_then_starts_fail)
 	ASSERT_TRUE(await(hook_is_gone()));
 	ASSERT_EQ(0, file_write(FTRACE_ENABLED, "0"));
 
-	EXPECT_EQ(-EBUSY, start());
+	EXPECT_EQ(-EBUSY, start(0));
 	EXPECT_TRUE(log_has(self->log, "kernel.ftrace_enabled"));
 	EXPECT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &s));
 	EXPECT_EQ((u32)PROFIL_STATE_OFF, s.state);
@@ -285,7 +285,7 @@ TEST_F(hook, ftrace_can_be_disabled_when_the_hook_is_gone_and_then_starts_fail)
 	EXPECT_EQ((u32)PROFIL_HOOK_NONE, hook_now());
 
 	ASSERT_EQ(0, file_write(FTRACE_ENABLED, "1"));
-	ASSERT_EQ(0, start());
+	ASSERT_EQ(0, start(0));
 	expect_counting(_metadata);
 }
 

@@ -16,26 +16,24 @@
 
 typedef uintptr_t entry;
 
+static entry entries[ENTRIES] PAGE_ALIGNED;
+
 FIXTURE(pcs) {
-	entry *entries;
-	u32 size;
 };
 
 FIXTURE_SETUP(pcs)
 {
-	self->size = ENTRIES * sizeof(entry);
-	self->entries = map_private(self->size);
+	ASSERT_DEVICE();
 }
 
 FIXTURE_TEARDOWN(pcs)
 {
 	session_stop(SCOPE, NULL);
 	session_stop(PROFIL_SCOPE_THREAD, NULL);
-	munmap(self->entries, self->size);
 }
 
-/* Returns a range of all pcs of a program of this word size. */
-static struct profil_range range_pcs(entry *entries, u64 nr)
+/* Returns a range of all pcs of a program of this word size, with room for @nr of them. */
+static struct profil_range range_pcs(u64 nr)
 {
 	struct profil_range range = range_all(entries, nr, sizeof(entry));
 
@@ -45,27 +43,34 @@ static struct profil_range range_pcs(entry *entries, u64 nr)
 	return range;
 }
 
-static int start(entry *entries, u64 nr, u32 flags, u64 period)
+static int start(u64 nr, u32 flags, u64 period)
 {
-	struct profil_range range = range_pcs(entries, nr);
+	struct profil_range range = range_pcs(nr);
 
 	return clock_start(SCOPE, flags, period, &range, 1);
 }
 
-/* Returns how many of the first @nr entries are in loop @i. */
-static u64 count_in_loop(const entry *entries, u64 nr, unsigned int i)
+/* Starts a session with room for @nr pcs, and runs loop @i. */
+static void sample_loop(u64 nr, u64 period, unsigned int i)
+{
+	MUST(!start(nr, 0, period));
+	MUST(loop_burn(SCOPE, i, 20));
+}
+
+/* Returns how many of @nr entries are in loop @i. */
+static u64 count_in_loop(const entry *from, u64 nr, unsigned int i)
 {
 	u64 n = 0;
 
 	for (u64 k = 0; k < nr; k++)
-		n += entries[k] - (entry)loop_at(i) < LOOP_BLOCK;
+		n += from[k] - (entry)loop_at(i) < LOOP_BLOCK;
 	return n;
 }
 
-static bool all_zero(const entry *entries, u64 from, u64 end)
+static bool all_zero_from(u64 i)
 {
-	while (from < end)
-		if (entries[from++])
+	while (i < ENTRIES)
+		if (entries[i++])
 			return false;
 	return true;
 }
@@ -75,53 +80,50 @@ TEST_F(pcs, are_written_in_the_order_of_the_ticks)
 	struct profil_stats s;
 	u64 half;
 
-	ASSERT_EQ(0, start(self->entries, ENTRIES, 0, 0));
-	ASSERT_TRUE(loop_burn(SCOPE, 2, 20));
+	sample_loop(ENTRIES, 0, 2);
 	ASSERT_EQ(0, session_stats(SCOPE, &s));
 	half = s.hit;
 	ASSERT_TRUE(loop_burn(SCOPE, 5, 20));
 	ASSERT_STOP(SCOPE, &s);
 	EXPECT_EQ(s.ticks, s.hit);
-	EXPECT_TRUE(all_zero(self->entries, s.hit, ENTRIES));
+	EXPECT_TRUE(all_zero_from(s.hit));
 	for (u64 i = 0; i < s.hit; i++)
-		EXPECT_NE(0, self->entries[i]);
-	EXPECT_EQ(0, count_in_loop(self->entries, half, 5));
-	EXPECT_EQ(0, count_in_loop(self->entries + half, s.hit - half, 2));
+		EXPECT_NE(0, entries[i]);
+	EXPECT_EQ(0, count_in_loop(entries, half, 5));
+	EXPECT_EQ(0, count_in_loop(entries + half, s.hit - half, 2));
 	/* The other pcs are those of system calls. */
-	EXPECT_LE(half / 2, count_in_loop(self->entries, half, 2));
-	EXPECT_LE((s.hit - half) / 2, count_in_loop(self->entries + half, s.hit - half, 5));
+	EXPECT_LE(half / 2, count_in_loop(entries, half, 2));
+	EXPECT_LE((s.hit - half) / 2, count_in_loop(entries + half, s.hit - half, 5));
 }
 
 TEST_F(pcs, that_find_the_array_full_are_saturated)
 {
 	struct profil_stats s;
 
-	ASSERT_EQ(0, start(self->entries, 7, 0, 0));
-	ASSERT_TRUE(loop_burn(SCOPE, 1, 20));
+	sample_loop(7, 0, 1);
 	ASSERT_STOP(SCOPE, &s);
 	EXPECT_EQ(7, s.hit);
 	EXPECT_EQ(s.ticks - 7, s.saturated);
-	EXPECT_TRUE(all_zero(self->entries, 7, ENTRIES));
+	EXPECT_TRUE(all_zero_from(7));
 }
 
 TEST_F(pcs, start_at_entry_0_with_each_session)
 {
 	struct profil_stats s;
 
-	ASSERT_EQ(0, start(self->entries, ENTRIES, 0, 0));
-	ASSERT_TRUE(loop_burn(SCOPE, 1, 10));
-	ASSERT_EQ(0, start(self->entries, 5, PROFIL_START_REPLACE, 0));
-	memset(self->entries, 0, self->size);
+	sample_loop(ENTRIES, 0, 1);
+	ASSERT_EQ(0, start(5, PROFIL_START_REPLACE, 0));
+	memset(entries, 0, sizeof(entries));
 	ASSERT_TRUE(loop_burn(SCOPE, 3, 10));
 	ASSERT_EQ(0, session_stop(SCOPE, &s));
 	EXPECT_EQ(5, s.hit);
-	EXPECT_LE(2, count_in_loop(self->entries, 5, 3));
-	EXPECT_TRUE(all_zero(self->entries, 5, ENTRIES));
+	EXPECT_LE(2, count_in_loop(entries, 5, 3));
+	EXPECT_TRUE(all_zero_from(5));
 }
 
 TEST_F(pcs, outside_the_range_are_not_written)
 {
-	struct profil_range range = range_pcs(self->entries, ENTRIES);
+	struct profil_range range = range_pcs(ENTRIES);
 	struct profil_stats s;
 
 	range.start = loop_at(4);
@@ -132,7 +134,7 @@ TEST_F(pcs, outside_the_range_are_not_written)
 	ASSERT_STOP(SCOPE, &s);
 	EXPECT_LE(10, s.hit);
 	EXPECT_LE(10, s.outside);
-	EXPECT_EQ(s.hit, count_in_loop(self->entries, ENTRIES, 4));
+	EXPECT_EQ(s.hit, count_in_loop(entries, ENTRIES, 4));
 }
 
 static void *run_loop(void *arg)
@@ -149,7 +151,7 @@ TEST_F(pcs, of_all_threads_are_written_to_one_array)
 	struct profil_stats s;
 	void *result;
 
-	ASSERT_EQ(0, start(self->entries, ENTRIES, 0, FAST));
+	ASSERT_EQ(0, start(ENTRIES, 0, FAST));
 	for (uintptr_t i = 0; i < 3; i++)
 		ASSERT_EQ(0, pthread_create(&threads[i], NULL, run_loop, (void *)(i + 1)));
 	for (uintptr_t i = 0; i < 3; i++) {
@@ -160,10 +162,10 @@ TEST_F(pcs, of_all_threads_are_written_to_one_array)
 	EXPECT_LE(ENTRIES / 2, s.hit);
 	/* No pc is lost, and no entry is left out. */
 	for (u64 i = 0; i < s.hit; i++)
-		EXPECT_NE(0, self->entries[i]);
-	EXPECT_TRUE(all_zero(self->entries, s.hit, ENTRIES));
+		EXPECT_NE(0, entries[i]);
+	EXPECT_TRUE(all_zero_from(s.hit));
 	for (unsigned int i = 1; i <= 3; i++)
-		EXPECT_LE(1, count_in_loop(self->entries, s.hit, i));
+		EXPECT_LE(1, count_in_loop(entries, s.hit, i));
 }
 
 /* The pinned pages are not mapped any more, and the new pages at the address are not written. */
@@ -171,15 +173,14 @@ TEST_F(pcs, are_written_to_the_pinned_pages_after_MADV_DONTNEED)
 {
 	struct profil_stats s, then;
 
-	ASSERT_EQ(0, start(self->entries, ENTRIES, 0, FAST));
-	ASSERT_TRUE(loop_burn(SCOPE, 6, 20));
+	sample_loop(ENTRIES, FAST, 6);
 	ASSERT_EQ(0, session_stats(SCOPE, &then));
-	ASSERT_EQ(0, madvise(self->entries, self->size, MADV_DONTNEED));
+	ASSERT_EQ(0, madvise(entries, sizeof(entries), MADV_DONTNEED));
 	ASSERT_TRUE(loop_burn(SCOPE, 6, 20));
 	ASSERT_STOP(SCOPE, &s);
 	EXPECT_EQ(s.ticks, s.hit + s.saturated);
 	EXPECT_LT(then.hit, s.hit);
-	EXPECT_TRUE(all_zero(self->entries, 0, ENTRIES));
+	EXPECT_TRUE(all_zero_from(0));
 }
 
 /* The child's copy holds the pcs before the fork, and new ones are stored after these. */
@@ -189,8 +190,7 @@ TEST_F(pcs, of_a_child_are_written_behind_those_that_it_inherited)
 	struct profil_stats s;
 	u64 before;
 
-	ASSERT_EQ(0, start(self->entries, ENTRIES, 0, 0));
-	ASSERT_TRUE(loop_burn(SCOPE, 2, 20));
+	sample_loop(ENTRIES, 0, 2);
 	ASSERT_EQ(0, device_ioctl(PROFIL_IOC_DESCRIBE, &session));
 	EXPECT_EQ(0, session.taken);
 	EXPECT_CHILD({
@@ -198,30 +198,29 @@ TEST_F(pcs, of_a_child_are_written_behind_those_that_it_inherited)
 		MUST(!device_ioctl(PROFIL_IOC_DESCRIBE, &session));
 		MUST(!session_stop(SCOPE, &s));
 		MUST(session.taken >= 20);
-		MUST(self->entries[session.taken + s.hit - 1]);
-		MUST(all_zero(self->entries, session.taken + s.hit, ENTRIES));
+		MUST(entries[session.taken + s.hit - 1]);
+		MUST(all_zero_from(session.taken + s.hit));
 		MUST(accounted(&s) && s.hit == s.ticks && s.hit >= 20);
-		before = count_in_loop(self->entries, ENTRIES, 2);
+		before = count_in_loop(entries, ENTRIES, 2);
 		MUST(before >= 5);
-		MUST(count_in_loop(self->entries, s.hit + before, 7) <= s.hit);
-		MUST(count_in_loop(self->entries, ENTRIES, 7) >= 5);
-		MUST(!count_in_loop(self->entries, before, 7));
+		MUST(count_in_loop(entries, s.hit + before, 7) <= s.hit);
+		MUST(count_in_loop(entries, ENTRIES, 7) >= 5);
+		MUST(!count_in_loop(entries, before, 7));
 	});
 	ASSERT_EQ(0, session_stop(SCOPE, &s));
-	EXPECT_EQ(0, count_in_loop(self->entries, ENTRIES, 7));
+	EXPECT_EQ(0, count_in_loop(entries, ENTRIES, 7));
 }
 
 TEST_F(pcs, of_a_child_that_inherits_a_full_array_are_saturated)
 {
 	struct profil_stats s;
 
-	ASSERT_EQ(0, start(self->entries, 7, 0, 0));
-	ASSERT_TRUE(loop_burn(SCOPE, 2, 20));
+	sample_loop(7, 0, 2);
 	EXPECT_CHILD({
 		MUST(loop_burn(SCOPE, 7, 20));
 		MUST(!session_stop(SCOPE, &s));
 		MUST(accounted(&s) && s.saturated == s.ticks);
-		MUST(!count_in_loop(self->entries, ENTRIES, 7));
+		MUST(!count_in_loop(entries, ENTRIES, 7));
 	});
 }
 
@@ -235,8 +234,7 @@ TEST_F(pcs, of_a_child_in_a_long_call_are_written_unless_the_array_is_full)
 
 	memory = map_small(much);
 	for (unsigned int i = 0; i < ARRAY_SIZE(sizes); i++) {
-		ASSERT_EQ(0, start(self->entries, sizes[i], 0, FAST));
-		ASSERT_TRUE(loop_burn(SCOPE, 2, 20));
+		sample_loop(sizes[i], FAST, 2);
 		EXPECT_CHILD({
 			MUST(!madvise(memory, much, MADV_POPULATE_WRITE));
 			MUST(!session_stop(SCOPE, &s));
@@ -250,19 +248,19 @@ TEST_F(pcs, of_a_child_in_a_long_call_are_written_unless_the_array_is_full)
 
 TEST_F(pcs, of_a_session_of_one_thread_are_written)
 {
-	struct profil_range range = range_pcs(self->entries, ENTRIES);
+	struct profil_range range = range_pcs(ENTRIES);
 	struct profil_stats s;
 
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, &range, 1));
 	ASSERT_TRUE(loop_burn(PROFIL_SCOPE_THREAD, 2, 10));
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &s));
 	EXPECT_EQ(s.ticks, s.hit);
-	EXPECT_LE(5, count_in_loop(self->entries, s.hit, 2));
+	EXPECT_LE(5, count_in_loop(entries, s.hit, 2));
 }
 
 TEST_F(pcs, are_refused_with_parameters_that_do_not_apply)
 {
-	const struct profil_range good = range_pcs(self->entries, ENTRIES);
+	const struct profil_range good = range_pcs(ENTRIES);
 	struct profil_range r[2];
 	int fd;
 
@@ -290,7 +288,7 @@ TEST_F(pcs, are_refused_with_parameters_that_do_not_apply)
 	/* The session must not have another range. */
 	r[0] = good;
 	r[0].end = 0x10000;
-	r[1] = range_all(self->entries, ENTRIES, sizeof(entry));
+	r[1] = range_all(entries, ENTRIES, sizeof(entry));
 	r[1].start = 0x10000;
 	EXPECT_EQ(-EINVAL, session_start(SCOPE, 0, r, 2));
 
