@@ -41,17 +41,19 @@ static void prepare(struct __test_metadata *_metadata)
 	shared = map_shared(sizeof(*shared));
 }
 
-FIXTURE(hostile) {
-};
+/* A fixture that has only this preparation */
+#define PREPARED_FIXTURE(name)				\
+	FIXTURE(name) {					\
+	};						\
+	FIXTURE_SETUP(name)				\
+	{						\
+		prepare(_metadata);			\
+	}						\
+	FIXTURE_TEARDOWN(name)				\
+	{						\
+	}
 
-FIXTURE_SETUP(hostile)
-{
-	prepare(_metadata);
-}
-
-FIXTURE_TEARDOWN(hostile)
-{
-}
+PREPARED_FIXTURE(hostile)
 
 /* Becomes an ordinary user with Debian's limits. */
 static void be_user(void)
@@ -760,8 +762,7 @@ static const char *const others[NR_OTHERS + 1] = {
 	"STATS of the process", "START of a thread", "STOP of a thread", "none",
 };
 
-FIXTURE(call) {
-};
+PREPARED_FIXTURE(call)
 
 FIXTURE_VARIANT(call) {
 	int (*call)(void);
@@ -804,15 +805,6 @@ WAIT_IN(STATS_that_waits, descriptor_ioctl(fd, PROFIL_IOC_STATS, held.memory));
 WAIT_IN(DISABLE_that_waits_for_where_its_result_goes,
 	descriptor_ioctl(fd, PROFIL_IOC_DISABLE, DISABLE(held.memory)));
 WAIT_IN(read_that_waits, read(fd, held.memory, PAGE));
-
-FIXTURE_SETUP(call)
-{
-	prepare(_metadata);
-}
-
-FIXTURE_TEARDOWN(call)
-{
-}
 
 static void expect_others_return(struct __test_metadata *_metadata, int (*call)(void),
 				 enum held_kind kind)
@@ -895,17 +887,7 @@ TEST_F(call, waiting_for_a_page_can_be_killed)
  * the last ones.
  */
 
-FIXTURE(start) {
-};
-
-FIXTURE_SETUP(start)
-{
-	prepare(_metadata);
-}
-
-FIXTURE_TEARDOWN(start)
-{
-}
+PREPARED_FIXTURE(start)
 
 /* Maps @pages pages, each of which is a separate mapping. */
 static char *map_in_parts(size_t pages)

@@ -171,9 +171,7 @@ TEST_F(session, of_a_thread_and_a_process_in_one_address_space_follows_a_fork_on
 	beside = clone(join_when_told, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
 	ASSERT_LT(0, beside);
 	child_note(beside);
-	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
-	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
-	ASSERT_EQ(0, descriptor_enable(fd));
+	must_sample(fd, PROFIL_SCOPE_THREAD, &range, 1);
 	shared->step = 1;
 	ASSERT_TRUE(step_is(2));
 	shared->stats = stats_now();

@@ -206,9 +206,7 @@ TEST_F(session, removes_an_inherited_range_from_one_address_space_at_a_time)
 
 	fd = must_open(.fork = PROFIL_FORK_SHARE, .nr_records = 4096);
 	of_records = stats_now().locked;
-	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
-	ASSERT_EQ(0, descriptor_enable(fd));
+	must_sample(fd, PROFIL_SCOPE_PROCESS, &range, 1);
 	child = spawn(inherit_and_lose);
 	ASSERT_TRUE(step_is(1));
 	EXPECT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_SELF, 0, UINT64_MAX));

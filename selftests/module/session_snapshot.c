@@ -13,12 +13,19 @@ static u32 other[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
  */
 static char ballast[2 << 20], ballast_copy[2 << 20];
 
-static bool start_threads(pthread_t *threads, unsigned int n)
+static pthread_t threads[4];
+
+static void start_threads(void)
 {
-	for (uintptr_t i = 0; i < n; i++)
-		if (pthread_create(&threads[i], NULL, run_loop, (void *)i))
-			return false;
-	return true;
+	for (uintptr_t i = 0; i < ARRAY_SIZE(threads); i++)
+		MUST(!pthread_create(&threads[i], NULL, run_loop, (void *)i));
+}
+
+static void join_threads(void)
+{
+	enough = true;
+	for (unsigned int i = 0; i < ARRAY_SIZE(threads); i++)
+		pthread_join(threads[i], NULL);
 }
 
 TEST_F_TIMEOUT(session, has_snapshots_that_agree_with_its_statistics, 120)
@@ -30,11 +37,10 @@ TEST_F_TIMEOUT(session, has_snapshots_that_agree_with_its_statistics, 120)
 		{ addr(ballast), addr(ballast_copy), sizeof(ballast) },
 	};
 	struct profil_stats s;
-	pthread_t threads[4];
 	unsigned int i, j;
 
 	open_session(page);
-	ASSERT_TRUE(start_threads(threads, 4));
+	start_threads();
 	for (i = 0; i < 60 || s.hit < 200; i++) {
 		memset(copy, 0xff, sizeof(copy));
 		ASSERT_EQ(0, descriptor_snapshot(fd, 0, copies, 3, &s));
@@ -46,9 +52,7 @@ TEST_F_TIMEOUT(session, has_snapshots_that_agree_with_its_statistics, 120)
 		memcpy(last, copy, sizeof(last));
 		ASSERT_GT(20000U, i);
 	}
-	enough = true;
-	for (i = 0; i < 4; i++)
-		pthread_join(threads[i], NULL);
+	join_threads();
 	s = DISABLE_EXACT(page);
 	dropped_here(_metadata, &s);
 	/* The same holds for a disabled session. */
@@ -68,13 +72,12 @@ TEST_F_TIMEOUT(session, loses_no_tick_in_snapshots_that_reset, 120)
 	};
 	u64 total[LOOPS] = {}, hit = 0, ticks = 0, uncounted = 0, most = 0;
 	struct profil_stats s, w;
-	pthread_t threads[4];
-	unsigned int rounds, i, j;
+	unsigned int rounds, j;
 
 	/* The loops run only while both sessions are on. */
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &witness, 1));
 	open_session(page);
-	ASSERT_TRUE(start_threads(threads, 4));
+	start_threads();
 	for (rounds = 0; rounds < 60 || hit < 200; rounds++) {
 		ASSERT_EQ(0, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, copies, 3, &s));
 		ASSERT_TRUE(accounted(&s));
@@ -88,9 +91,7 @@ TEST_F_TIMEOUT(session, loses_no_tick_in_snapshots_that_reset, 120)
 			most = s.ticks;
 		ASSERT_GT(20000U, rounds);
 	}
-	enough = true;
-	for (i = 0; i < 4; i++)
-		pthread_join(threads[i], NULL);
+	join_threads();
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &w));
 	EXPECT_EXACT(s, page);

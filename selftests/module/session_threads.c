@@ -4,6 +4,8 @@
  */
 #include "session.h"
 
+#include "threads.h"
+
 TEST_F(session, of_one_thread_does_not_count_the_others)
 {
 	struct profil_range range = range_of_loops(page, 4);
@@ -46,20 +48,18 @@ TEST_F(session, of_a_process_counts_existing_and_new_threads)
 
 /* Each worker has its own session, which counts in its own page. */
 static struct worker {
-	pthread_t thread;
-	unsigned int number;
 	int fd;
 	struct profil_stats stats;
 	u32 page[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 } workers[4];
 
-static void *count_alone(void *arg)
+static void *count_alone(void *i)
 {
-	struct worker *w = arg;
+	struct worker *w = &workers[(uintptr_t)i];
 	struct profil_range range = range_of_loops(w->page, 4);
 
 	w->fd = must_sample(must_open(), PROFIL_SCOPE_THREAD, &range, 1);
-	MUST(descriptor_burn(w->fd, w->number, 20));
+	MUST(descriptor_burn(w->fd, (uintptr_t)i, 20));
 	return NULL;
 }
 
@@ -67,19 +67,13 @@ TEST_F(session, of_each_thread_is_exact_beside_one_of_the_process)
 {
 	struct profil_range range = range_of_loops(page, 4);
 	struct profil_stats s;
-	unsigned int i;
 
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
-	for (i = 0; i < ARRAY_SIZE(workers); i++) {
-		workers[i].number = i;
-		ASSERT_EQ(0, pthread_create(&workers[i].thread, NULL, count_alone, &workers[i]));
-	}
-	for (i = 0; i < ARRAY_SIZE(workers); i++)
-		pthread_join(workers[i].thread, NULL);
+	in_threads(ARRAY_SIZE(workers), count_alone);
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
 	EXPECT_EXACT(s, page);
 
-	for (i = 0; i < ARRAY_SIZE(workers); i++) {
+	for (unsigned int i = 0; i < ARRAY_SIZE(workers); i++) {
 		struct worker *w = &workers[i];
 
 		/* The ranges end with the thread; the session continues. */

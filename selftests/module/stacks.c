@@ -252,8 +252,7 @@ TEST_F(stacks, are_not_in_records_of_a_session_without_them)
 	/* The structure of a program that was compiled before there were stacks. */
 	fd = ioctl(device_fd(), PROFIL_IOC_OPEN, &open);
 	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	ASSERT_EQ(0, descriptor_enable(fd));
+	must_sample(fd, PROFIL_SCOPE_PROCESS, NULL, 0);
 	EXPECT_TRUE(run(recurse, 10, frames_loop_text, TICKS));
 	for_each_record(r)
 		EXPECT_EQ(0U, r->flags & PROFIL_RECORD_STACK);
