@@ -41,10 +41,8 @@ static void prepare(struct __test_metadata *_metadata)
 	shared = map_shared(sizeof(*shared));
 }
 
-/* A fixture that has only this preparation */
-#define PREPARED_FIXTURE(name)				\
-	FIXTURE(name) {					\
-	};						\
+/* The functions of a fixture that only prepares */
+#define FIXTURE_PREPARES(name)				\
 	FIXTURE_SETUP(name)				\
 	{						\
 		prepare(_metadata);			\
@@ -53,7 +51,10 @@ static void prepare(struct __test_metadata *_metadata)
 	{						\
 	}
 
-PREPARED_FIXTURE(hostile)
+FIXTURE(hostile) {
+};
+
+FIXTURE_PREPARES(hostile)
 
 /* Becomes an ordinary user with Debian's limits. */
 static void be_user(void)
@@ -762,7 +763,10 @@ static const char *const others[NR_OTHERS + 1] = {
 	"STATS of the process", "START of a thread", "STOP of a thread", "none",
 };
 
-PREPARED_FIXTURE(call)
+FIXTURE(call) {
+};
+
+FIXTURE_PREPARES(call)
 
 FIXTURE_VARIANT(call) {
 	int (*call)(void);
@@ -887,7 +891,10 @@ TEST_F(call, waiting_for_a_page_can_be_killed)
  * the last ones.
  */
 
-PREPARED_FIXTURE(start)
+FIXTURE(start) {
+};
+
+FIXTURE_PREPARES(start)
 
 /* Maps @pages pages, each of which is a separate mapping. */
 static char *map_in_parts(size_t pages)

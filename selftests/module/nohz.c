@@ -123,6 +123,9 @@ static void expect_ticks(struct __test_metadata *_metadata, FIXTURE_DATA(nohz) *
 	unsigned int i;
 	u64 begin;
 
+	/* With the harness of Linux 6.1, a test runs even if its setup has skipped it. */
+	if (self->cpu < 0)
+		return;
 	for (i = 0; i < TRIES; i++) {
 		ASSERT_TRUE(tick_stops(self->cpu, self->tick_ns));
 		counters[0] = 0;

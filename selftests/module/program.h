@@ -6,8 +6,8 @@
  * loop		runs loop 7 for ever
  * spend	runs a loop for two ticks, and exits
  * exit		exits at once
- * a number	executes itself so many times, and exits. Before each exec and before the exit it takes
- *		memory, so that the kernel takes long to free it.
+ * a number	executes itself so many times, and exits. Before each exec and before the exit it
+ *		takes memory, so that the kernel takes long to free it.
  */
 #ifndef _SELFTESTS_PROGRAM_H
 #define _SELFTESTS_PROGRAM_H
