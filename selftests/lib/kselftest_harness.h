@@ -19,7 +19,7 @@
 
 static inline unsigned int patient_alarm(unsigned int seconds)
 {
-	return alarm((machine_is_slow() ? 10 : 4) * seconds);
+	return alarm((machine_is_slow() ? 10 : 2) * seconds);
 }
 
 #define alarm patient_alarm

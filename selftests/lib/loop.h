@@ -25,7 +25,7 @@
 #define LOOP_SIZE	32U
 #define LOOP_BLOCK	16U
 
-/* Iterations that take about a tick where its time is short, and longer than a system call. */
+/* Iterations that take longer than a system call, and less than a tick (at vm/run --clock 2). */
 #define LOOP_BURST	(1UL << 19)
 
 extern const char loops_text[] __attribute__((visibility("hidden")));
@@ -169,7 +169,7 @@ static inline u64 cpu_ticks(pid_t pid)
 	return clock_getcpuclockid(pid, &clock) ? 0 : cpu_ns(clock) / tick_ns();
 }
 
-#define BURN_CAP_NS	32000000000ULL
+#define BURN_CAP_NS	16000000000ULL
 
 /*
  * Runs loop @i until the session of @scope has seen @ticks more, including those of
@@ -283,11 +283,11 @@ static inline unsigned int loop_place(u32 scope, unsigned int i, const volatile 
 
 /*
  * Waits for an event in a worker or another process: evaluates @cond until it is true,
- * for at most some 80 s. The value is the last value of @cond.
+ * for at most some 40 s. The value is the last value of @cond.
  */
 #define await(cond) ({									\
 	const struct timespec __pause = { .tv_nsec = 5000000 };				\
-	unsigned int __polls = 16000;							\
+	unsigned int __polls = 8000;							\
 	bool __true;									\
 											\
 	while (!(__true = (cond)) && --__polls)						\

@@ -263,7 +263,9 @@ TEST_F(delayed, failed_exec_does_not_give_the_old_pc_to_a_session_of_the_new_add
 	snprintf(path, sizeof(path), "%s/%s", directory, NAME);
 	ASSERT_EQ(0, write_bad_program(path));
 	fd = must_enable(must_open(.nr_records = 1024, .stack_depth = 8));
-	child = SPAWN(execl(path, path, NULL));
+	/* On one CPU, the delay would keep this process from running. */
+	run_on_cpu(0);
+	child = SPAWN(({ run_on_cpu(1); execl(path, path, NULL); }));
 	await_delay();
 	EXPECT_EQ(0, descriptor_attach(fd, PROCESS, child, NULL));
 	EXPECT_LT(128, status_of(child));
