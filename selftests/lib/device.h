@@ -250,7 +250,10 @@ static inline int descriptor_enable(int fd)
 	return descriptor_ioctl(fd, PROFIL_IOC_ENABLE, &enable);
 }
 
-/* Attaches the caller, adds @nr_ranges of it, and enables the session: 0, or a negative errno. */
+/*
+ * Attaches the caller to the session, adds ranges of its address space, and enables the session.
+ * Returns 0 or a negative errno.
+ */
 static inline int descriptor_begin(int fd, u32 scope, const struct profil_range *ranges,
 				   u32 nr_ranges)
 {
@@ -327,12 +330,11 @@ static inline int must_enable(int fd)
 	return fd;
 }
 
-/* Attaches the caller, adds @nr ranges to its address space, and enables the session. */
+/* Like descriptor_begin() */
 static inline int must_sample(int fd, u32 scope, const struct profil_range *ranges, u32 nr)
 {
-	MUST(!descriptor_attach(fd, scope, 0, NULL));
-	MUST(!nr || !descriptor_add(fd, PROFIL_SPACE_SELF, ranges, nr));
-	return must_enable(fd);
+	MUST(!descriptor_begin(fd, scope, ranges, nr));
+	return fd;
 }
 
 /**

@@ -209,7 +209,7 @@ TEST_F(session, of_another_process_is_allowed_with_a_capability)
 	EXPECT_EQ((u32)PROFIL_STATE_ON, s.state);
 	EXPECT_EQ(128 + SIGKILL, killed(child));
 	EXPECT_TRUE(await(!stats_now().targets));
-	s = DISABLE_EXACT(page);
+	DISABLE_EXACT(page);
 }
 
 /* The kernel keeps the old address space until the read into it ends. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A library that is preloaded into QEMU by --clock N: the clock from which QEMU makes the guest's
- * time runs N times as fast. PROFIL_VM_CLOCK is N.
+ * vm/run --clock N preloads this library into QEMU. CLOCK_MONOTONIC, from which QEMU makes the
+ * guest's time, then runs N times as fast. PROFIL_VM_CLOCK is N.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
