@@ -36,7 +36,7 @@ MODULE_PARM_DESC(sleep, "sleep, instead of a loop");
 
 static bool hold;
 module_param(hold, bool, 0644);
-MODULE_PARM_DESC(hold, "with sleep=1: sleep until this is set to 0");
+MODULE_PARM_DESC(hold, "delay until this is set to 0, but without sleep=1 at most 10 s more");
 
 static atomic_t hits = ATOMIC_INIT(0);
 module_param_named(hits, hits.counter, int, 0444);
@@ -57,8 +57,12 @@ static unsigned long delayed(unsigned long a, unsigned long b, unsigned long c, 
 		msleep(ms);
 	else
 		mdelay(ms);
-	while (sleep && READ_ONCE(hold))
-		usleep_range(1000, 2000);
+	for (unsigned int i = 0; READ_ONCE(hold) && (sleep || i < 10000); i++) {
+		if (sleep)
+			usleep_range(1000, 2000);
+		else
+			mdelay(1);
+	}
 	ret = original(a, b, c, d, e, f);
 	module_put(THIS_MODULE);
 	return ret;

@@ -254,11 +254,12 @@ TEST_F(delayed, failed_exec_does_not_give_the_old_pc_to_a_session_of_the_new_add
 	char directory[] = "/tmp/profil-XXXXXX", path[64], buffer[65536];
 	unsigned int nr = 0, in_exec = 0;
 	struct profil_record *r;
+	struct profil_stats s;
 	ssize_t size, at;
 	pid_t child;
 	int fd;
 
-	DELAY("function=exit_signals ms=300 comm=" NAME);
+	DELAY("function=exit_signals ms=0 hold=1 comm=" NAME);
 	ASSERT_NE(NULL, mkdtemp(directory));
 	snprintf(path, sizeof(path), "%s/%s", directory, NAME);
 	ASSERT_EQ(0, write_bad_program(path));
@@ -268,6 +269,8 @@ TEST_F(delayed, failed_exec_does_not_give_the_old_pc_to_a_session_of_the_new_add
 	child = SPAWN(({ run_on_cpu(1); execl(path, path, NULL); }));
 	await_delay();
 	EXPECT_EQ(0, descriptor_attach(fd, PROCESS, child, NULL));
+	EXPECT_TRUE(await(descriptor_stats(fd, &s) || s.ticks >= 5));
+	delay_release();
 	EXPECT_LT(128, status_of(child));
 	while ((size = read(fd, buffer, sizeof(buffer))) > 0) {
 		for (at = 0; at < size; at += r->size, nr++) {
