@@ -494,6 +494,8 @@ static void unload(void)
 	}
 }
 
+#define KMEMLEAK "/sys/kernel/debug/kmemleak"
+
 /* The functions of profil.ko, to name them after it is unloaded. */
 static struct function {
 	unsigned long long at;
@@ -502,9 +504,10 @@ static struct function {
 
 static int nr_functions;
 
+/* It takes a second to read the list, so only kernels with kmemleak do that. */
 static void learn_functions(void)
 {
-	FILE *list = fopen("/proc/kallsyms", "r");
+	FILE *list = access(KMEMLEAK, F_OK) ? NULL : fopen("/proc/kallsyms", "r");
 	struct function *f = functions;
 	char line[256], type, module[64];
 
@@ -542,7 +545,7 @@ static void report_leak(const char *line)
  */
 static void find_leaks(void)
 {
-	int i, fd = open("/sys/kernel/debug/kmemleak", O_WRONLY);
+	int i, fd = open(KMEMLEAK, O_WRONLY);
 	char line[256];
 	FILE *leaks;
 
@@ -553,7 +556,7 @@ static void find_leaks(void)
 		if (write(fd, "scan", 4) != 4)
 			fail("cannot look for leaks");
 	close(fd);
-	leaks = fopen("/sys/kernel/debug/kmemleak", "r");
+	leaks = fopen(KMEMLEAK, "r");
 	if (!leaks)
 		fail("cannot read the leaks");
 	for (i = 0; i < 200 && fgets(line, sizeof(line), leaks); i++) {
