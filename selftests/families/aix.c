@@ -24,10 +24,12 @@ static int on(void *buffer, size_t size, u64 offset, u32 scale)
 	return profil(buffer, size, offset, scale);
 }
 
-static void off(void)
+static int off(void)
 {
-	profil(counters, sizeof(counters), 0, 0);
+	return profil(counters, sizeof(counters), 0, 0);
 }
+
+static const struct form first_form = { on, off, 2 };
 
 static int on_loops(void)
 {
@@ -67,67 +69,37 @@ static int second_off(void)
 	return SECOND(profs);
 }
 
-/* Returns true if the profile of the loops is on and counts. */
-static bool still_on(void)
-{
-	return state_of(SCOPE) == PROFIL_STATE_ON && loop_hits(0, 2);
-}
-
-FIXTURE(aix) {
-};
-
-FIXTURE_SETUP(aix)
-{
-	ASSERT_IS_OFF();
-}
-
-FIXTURE_TEARDOWN(aix)
-{
-	EXPECT_EQ(0, glibc_profil(counters, 0, 0, 0));
-	EXPECT_IS_OFF();
-}
+FAMILY_FIXTURE(aix, glibc_profil(counters, 0, 0, 0))
 
 /*
  * First form
  */
 
-TEST_F(aix, the_offset_is_subtracted_from_the_pc)
-{
-	EXPECT_PLACES(on, off,
-		      { BEFORE, 0xffff, OUTSIDE }, { 0, 0xffff, 0 }, { 6, 0xffff, 3 });
-}
+TEST_PLACES(aix, the_offset_is_subtracted_from_the_pc, &first_form,
+	    { BEFORE, 0xffff, OUTSIDE }, { 0, 0xffff, 0 }, { 6, 0xffff, 3 })
 
 /* d * scale is a number of bytes, which is rounded up to an even one. */
-TEST_F(aix, d_times_scale_is_rounded_up_to_a_half_word)
-{
-	EXPECT_PLACES(on, off,
-		      { 0, 0xffff, 0 }, { 1, 0xffff, 0 }, { 2, 0xffff, 1 }, { 3, 0xffff, 1 },
-		      { 4, 0xffff, 2 }, { 5, 0xffff, 2 }, { 6, 0xffff, 3 },
-		      { 1, 0x8000, 0 }, { 2, 0x8000, 1 }, { 3, 0x8000, 1 }, { 4, 0x8000, 1 },
-		      { 5, 0x8000, 1 }, { 6, 0x8000, 2 }, { 8, 0x8000, 2 });
-}
+TEST_PLACES(aix, d_times_scale_is_rounded_up_to_a_half_word, &first_form,
+	    { 0, 0xffff, 0 }, { 1, 0xffff, 0 }, { 2, 0xffff, 1 }, { 3, 0xffff, 1 },
+	    { 4, 0xffff, 2 }, { 5, 0xffff, 2 }, { 6, 0xffff, 3 },
+	    { 1, 0x8000, 0 }, { 2, 0x8000, 1 }, { 3, 0x8000, 1 }, { 4, 0x8000, 1 },
+	    { 5, 0x8000, 1 }, { 6, 0x8000, 2 }, { 8, 0x8000, 2 })
 
-TEST_F(aix, counts_if_the_result_is_below_the_number_of_shorts)
-{
-	EXPECT_PLACES(on, off,
-		      { 14, 0xffff, 7 }, { 15, 0xffff, 7 }, { 16, 0xffff, OUTSIDE },
-		      { 28, 0x8000, 7 }, { 29, 0x8000, 7 }, { 30, 0x8000, OUTSIDE },
-		      { 1ULL << 32, 0xffff, OUTSIDE }, { 1ULL << 33, 0x8000, OUTSIDE },
-		      { (1ULL << 34) + 4, 0xffff, OUTSIDE });
-}
+TEST_PLACES(aix, counts_if_the_result_is_below_the_number_of_shorts, &first_form,
+	    { 14, 0xffff, 7 }, { 15, 0xffff, 7 }, { 16, 0xffff, OUTSIDE },
+	    { 28, 0x8000, 7 }, { 29, 0x8000, 7 }, { 30, 0x8000, OUTSIDE },
+	    { 1ULL << 32, 0xffff, OUTSIDE }, { 1ULL << 33, 0x8000, OUTSIDE },
+	    { (1ULL << 34) + 4, 0xffff, OUTSIDE })
 
-TEST_F(aix, the_low_16_bits_are_a_fraction)
-{
-	EXPECT_PLACES(on, off,
-		      { 8, 0x4000, 1 }, { 16, 0x4000, 2 }, { 24, 0x4000, 3 },
-		      { 10, 0xc000, 4 }, { 12, 0xc000, 5 });
-}
+TEST_PLACES(aix, the_low_16_bits_are_a_fraction, &first_form,
+	    { 8, 0x4000, 1 }, { 16, 0x4000, 2 }, { 24, 0x4000, 3 },
+	    { 10, 0xc000, 4 }, { 12, 0xc000, 5 })
 
 TEST_F(aix, the_high_16_bits_are_ignored)
 {
 	const u32 off_too[] = { 0x10000, 0x10001, 0x20000, 0xffff0000, 0xffff0001 };
 
-	EXPECT_PLACES(on, off,
+	EXPECT_PLACES(&first_form,
 		      { 6, 0x1ffff, 3 }, { 6, 0xffff8000, 2 }, { 1 << 19, 0x10002, 0 });
 	for (unsigned int i = 0; i < ARRAY_SIZE(off_too); i++) {
 		EXPECT_NO_ERROR(on(counters, 64, OFFSET, off_too[i]));
@@ -138,24 +110,15 @@ TEST_F(aix, the_high_16_bits_are_ignored)
 	}
 }
 
-TEST_F(aix, scale_0xffff_maps_pairs_of_bytes)
-{
-	EXPECT_PLACES(on, off,
-		      { 0, 0xffff, 0 }, { 2, 0xffff, 1 }, { 8, 0xffff, 4 }, { 12, 0xffff, 6 });
-}
+TEST_PLACES(aix, scale_0xffff_maps_pairs_of_bytes, &first_form,
+	    { 0, 0xffff, 0 }, { 2, 0xffff, 1 }, { 8, 0xffff, 4 }, { 12, 0xffff, 6 })
 
-TEST_F(aix, scale_0x7fff_maps_four_bytes)
-{
-	EXPECT_PLACES(on, off,
-		      { 0, 0x7fff, 0 }, { 4, 0x7fff, 1 }, { 8, 0x7fff, 2 }, { 24, 0x7fff, 6 });
-}
+TEST_PLACES(aix, scale_0x7fff_maps_four_bytes, &first_form,
+	    { 0, 0x7fff, 0 }, { 4, 0x7fff, 1 }, { 8, 0x7fff, 2 }, { 24, 0x7fff, 6 })
 
-TEST_F(aix, scale_2_counts_every_pc_in_the_first_counter)
-{
-	EXPECT_PLACES(on, off,
-		      { 0, 2, 0 }, { 1, 2, 0 }, { 65536, 2, 0 }, { 1 << 19, 2, 0 },
-		      { 1ULL << 32, 2, 0 }, { BEFORE, 2, OUTSIDE }, { 65536, 3, 2 });
-}
+TEST_PLACES(aix, scale_2_counts_every_pc_in_the_first_counter, &first_form,
+	    { 0, 2, 0 }, { 1, 2, 0 }, { 65536, 2, 0 }, { 1 << 19, 2, 0 },
+	    { 1ULL << 32, 2, 0 }, { BEFORE, 2, OUTSIDE }, { 65536, 3, 2 })
 
 TEST_F(aix, scale_0_or_1_turns_it_off)
 {
@@ -234,19 +197,13 @@ static int second_on(void *buffer, size_t size, u64 offset, u32 scale)
 	return SECOND(profs);
 }
 
-static void second_turn_off(void)
-{
-	second_off();
-}
+static const struct form second_form = { second_on, second_off, 2 };
 
-TEST_F(aix, p_scale_has_the_meaning_of_the_first_forms_scale)
-{
-	EXPECT_PLACES(second_on, second_turn_off,
-		      { BEFORE, 0xffff, OUTSIDE }, { 0, 0xffff, 0 }, { 2, 0xffff, 1 },
-		      { 3, 0xffff, 1 }, { 4, 0xffff, 2 }, { 6, 0x8000, 2 }, { 8, 0x8000, 2 },
-		      { 30, 0x8000, OUTSIDE }, { 6, 0x18000, 2 }, { 1 << 19, 2, 0 },
-		      { 1 << 19, 0x10002, 0 });
-}
+TEST_PLACES(aix, p_scale_has_the_meaning_of_the_first_forms_scale, &second_form,
+	    { BEFORE, 0xffff, OUTSIDE }, { 0, 0xffff, 0 }, { 2, 0xffff, 1 },
+	    { 3, 0xffff, 1 }, { 4, 0xffff, 2 }, { 6, 0x8000, 2 }, { 8, 0x8000, 2 },
+	    { 30, 0x8000, OUTSIDE }, { 6, 0x18000, 2 }, { 1 << 19, 2, 0 },
+	    { 1 << 19, 0x10002, 0 })
 
 TEST_F(aix, p_scale_0_or_1_counts_nothing_in_its_region)
 {
@@ -277,20 +234,19 @@ static int on_computed(void *buffer, size_t size, u64 offset, u32 length)
 	return SECOND(profs);
 }
 
-TEST_F(aix, p_scale_minus_1_is_computed)
-{
-	EXPECT_PLACES(on_computed, second_turn_off,
-		      /* as long as the buffer or shorter: the scale is 0xffff */
-		      { 0, 16, 0 }, { 2, 16, 1 }, { 8, 16, 4 }, { 14, 16, 7 }, { 15, 16, 7 },
-		      { 4, 6, 2 }, { 5, 6, 2 }, { 0, 1, 0 },
-		      /* twice and four times as long */
-		      { 0, 32, 0 }, { 4, 32, 1 }, { 16, 32, 4 }, { 28, 32, 7 }, { 31, 32, 7 },
-		      { 32, 64, 4 }, { 63, 64, 7 }, { 64, 64, OUTSIDE },
-		      /* some thousand times as long, and too long for any scale */
-		      { 0, 65536, 0 }, { 32768, 65536, 4 }, { 65535, 65536, 7 },
-		      { 1 << 20, 0x12345678, 0 }, { 0x12345677, 0x12345678, 0 },
-		      { 0x12345678, 0x12345678, OUTSIDE });
-}
+static const struct form computed_form = { on_computed, second_off, 2 };
+
+TEST_PLACES(aix, p_scale_minus_1_is_computed, &computed_form,
+	    /* as long as the buffer or shorter: the scale is 0xffff */
+	    { 0, 16, 0 }, { 2, 16, 1 }, { 8, 16, 4 }, { 14, 16, 7 }, { 15, 16, 7 },
+	    { 4, 6, 2 }, { 5, 6, 2 }, { 0, 1, 0 },
+	    /* twice and four times as long */
+	    { 0, 32, 0 }, { 4, 32, 1 }, { 16, 32, 4 }, { 28, 32, 7 }, { 31, 32, 7 },
+	    { 32, 64, 4 }, { 63, 64, 7 }, { 64, 64, OUTSIDE },
+	    /* some thousand times as long, and too long for any scale */
+	    { 0, 65536, 0 }, { 32768, 65536, 4 }, { 65535, 65536, 7 },
+	    { 1 << 20, 0x12345678, 0 }, { 0x12345677, 0x12345678, 0 },
+	    { 0x12345678, 0x12345678, OUTSIDE })
 
 TEST_F(aix, p_high_must_ascend)
 {

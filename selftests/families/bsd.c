@@ -20,10 +20,12 @@ static int on(void *buffer, size_t size, u64 offset, u32 scale)
 	return profil(buffer, size, offset, scale);
 }
 
-static void off(void)
+static int off(void)
 {
-	profil(NULL, 0, 0, 0);
+	return profil(NULL, 0, 0, 0);
 }
+
+static const struct form bsd = { on, off, 2 };
 
 /* Loop i is counted in counter i. */
 static int on_loops(void)
@@ -31,25 +33,7 @@ static int on_loops(void)
 	return on(counters, LOOPS * sizeof(*counters), LOOPS_OFFSET, LOOPS_SCALE);
 }
 
-/* Returns true if the profile of on_loops() is on and counts. */
-static bool still_on(void)
-{
-	return state_of(SCOPE) == PROFIL_STATE_ON && loop_hits(0, 2);
-}
-
-FIXTURE(bsd) {
-};
-
-FIXTURE_SETUP(bsd)
-{
-	ASSERT_IS_OFF();
-}
-
-FIXTURE_TEARDOWN(bsd)
-{
-	EXPECT_EQ(0, profil(NULL, 0, 0, 0));
-	EXPECT_IS_OFF();
-}
+FAMILY_FIXTURE(bsd, off())
 
 TEST_F(bsd, each_tick_updates_a_count)
 {
@@ -79,28 +63,19 @@ TEST_F(bsd, profiling_into_a_buffer_smaller_than_a_bin_is_on_and_counts_nothing)
 }
 
 /* The formula of the page and BSD's own source differ in these cases. */
-TEST_F(bsd, the_bin_is_rounded_as_in_the_source_of_BSD)
-{
-	EXPECT_PLACES(on, off,
-		      { 0, 65536, 0 }, { 1, 65536, 0 }, { 2, 65536, 1 }, { 3, 65536, 1 },
-		      { 2, 65535, 0 }, { 3, 65535, 1 }, { 4, 65535, 1 }, { 5, 65535, 2 },
-		      { 14, 65536, 7 }, { 15, 65536, 7 }, { 16, 65536, OUTSIDE });
-}
+TEST_PLACES(bsd, the_bin_is_rounded_as_in_the_source_of_BSD, &bsd,
+	    { 0, 65536, 0 }, { 1, 65536, 0 }, { 2, 65536, 1 }, { 3, 65536, 1 },
+	    { 2, 65535, 0 }, { 3, 65535, 1 }, { 4, 65535, 1 }, { 5, 65535, 2 },
+	    { 14, 65536, 7 }, { 15, 65536, 7 }, { 16, 65536, OUTSIDE })
 
-TEST_F(bsd, nothing_is_counted_below_the_offset)
-{
-	EXPECT_PLACES(on, off,
-		      { BEFORE, 65536, OUTSIDE }, { 0, 65536, 0 },
-		      { BEFORE, 1, OUTSIDE }, { 0, 1, 0 });
-}
+TEST_PLACES(bsd, nothing_is_counted_below_the_offset, &bsd,
+	    { BEFORE, 65536, OUTSIDE }, { 0, 65536, 0 },
+	    { BEFORE, 1, OUTSIDE }, { 0, 1, 0 })
 
-TEST_F(bsd, no_pc_far_above_the_offset_is_folded_back)
-{
-	EXPECT_PLACES(on, off,
-		      { 1ULL << 32, 65536, OUTSIDE }, { (1ULL << 32) + 2, 65536, OUTSIDE },
-		      { 1ULL << 33, 32768, OUTSIDE }, { (1ULL << 34) + 6, 65535, OUTSIDE },
-		      { 1ULL << 46, 4, OUTSIDE });
-}
+TEST_PLACES(bsd, no_pc_far_above_the_offset_is_folded_back, &bsd,
+	    { 1ULL << 32, 65536, OUTSIDE }, { (1ULL << 32) + 2, 65536, OUTSIDE },
+	    { 1ULL << 33, 32768, OUTSIDE }, { (1ULL << 34) + 6, 65535, OUTSIDE },
+	    { 1ULL << 46, 4, OUTSIDE })
 
 TEST_F(bsd, scale_is_from_1_to_65536)
 {
@@ -117,23 +92,17 @@ TEST_F(bsd, scale_is_from_1_to_65536)
 	EXPECT_TRUE(is_off(SCOPE));
 }
 
-TEST_F(bsd, bins_span_2_4_or_8_bytes)
-{
-	EXPECT_PLACES(on, off,
-		      { 1, 65536, 0 }, { 2, 65536, 1 }, { 15, 65536, 7 }, { 16, 65536, OUTSIDE },
-		      { 3, 32768, 0 }, { 4, 32768, 1 }, { 6, 32768, 1 }, { 8, 32768, 2 },
-		      { 31, 32768, 7 }, { 32, 32768, OUTSIDE },
-		      { 7, 16384, 0 }, { 8, 16384, 1 }, { 63, 16384, 7 }, { 64, 16384, OUTSIDE },
-		      { 131071, 1, 0 }, { 131072, 1, 1 });
-}
+TEST_PLACES(bsd, bins_span_2_4_or_8_bytes, &bsd,
+	    { 1, 65536, 0 }, { 2, 65536, 1 }, { 15, 65536, 7 }, { 16, 65536, OUTSIDE },
+	    { 3, 32768, 0 }, { 4, 32768, 1 }, { 6, 32768, 1 }, { 8, 32768, 2 },
+	    { 31, 32768, 7 }, { 32, 32768, OUTSIDE },
+	    { 7, 16384, 0 }, { 8, 16384, 1 }, { 63, 16384, 7 }, { 64, 16384, OUTSIDE },
+	    { 131071, 1, 0 }, { 131072, 1, 1 })
 
-TEST_F(bsd, scales_between_powers_of_2_give_bins_of_sizes_between)
-{
-	EXPECT_PLACES(on, off,
-		      { 2, 49152, 0 }, { 3, 49152, 1 }, { 5, 49152, 1 }, { 6, 49152, 2 },
-		      { 8, 49152, 3 }, { 21, 49152, 7 }, { 22, 49152, OUTSIDE },
-		      { 30, 10000, 2 }, { 39, 10000, 2 }, { 40, 10000, 3 });
-}
+TEST_PLACES(bsd, scales_between_powers_of_2_give_bins_of_sizes_between, &bsd,
+	    { 2, 49152, 0 }, { 3, 49152, 1 }, { 5, 49152, 1 }, { 6, 49152, 2 },
+	    { 8, 49152, 3 }, { 21, 49152, 7 }, { 22, 49152, OUTSIDE },
+	    { 30, 10000, 2 }, { 39, 10000, 2 }, { 40, 10000, 3 })
 
 TEST_F(bsd, scale_0_turns_it_off)
 {

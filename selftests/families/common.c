@@ -10,34 +10,8 @@
 
 #include <stddef.h>
 
+#include "calls.h"
 #include "seccomp.h"
-
-#include <profil/glibc.h>
-#include <profil/illumos.h>
-#include <profil/n64.h>
-
-/* The other headers define structures and macros of the same names. */
-int profil_bsd(char *samples, size_t size, unsigned long offset, unsigned int scale);
-void profil_osf1(unsigned short *buffer, unsigned int size, void *offset, unsigned int scale);
-int profil_aix(void *buffer, unsigned int size, unsigned long offset, unsigned int scale);
-int sprofil_hpux(void *profp, int profcnt, struct timeval *tvp, unsigned int flags);
-
-struct prof_aix {
-	char *p_low;
-	char *p_high;
-	void *p_buff;
-	int p_bufsize;
-	unsigned int p_scale;
-};
-
-struct prof_hpux {
-	void *pr_base;
-	unsigned int pr_size;
-	void *pr_offset;
-	unsigned int pr_scale;
-};
-
-#define PROF_UINT_HPUX	1
 
 /*
  * Families: how to start and to stop. Each function returns 0 or an errno.
@@ -61,45 +35,6 @@ enum {
 	ANY_SIZE = 1 << 7,		/* the size need not be a multiple of the counter's width */
 };
 
-static int result(int status)
-{
-	return status < 0 ? errno : 0;
-}
-
-static int glibc_start(void *buffer, size_t size, u64 offset)
-{
-	unsigned short *volatile counters_or_null = buffer;
-
-	return result(profil(counters_or_null, size, offset, LOOPS_SCALE));
-}
-
-static int glibc_stop(void)
-{
-	return result(profil(null, 0, 0, 0));
-}
-
-static int sprofil_start(void *buffer, size_t size, u64 offset)
-{
-	struct prof prof = { buffer, size, offset, LOOPS_SCALE };
-
-	return result(sprofil(&prof, 1, NULL, PROF_USHORT));
-}
-
-static int sprofil_stop(void)
-{
-	return result(sprofil(NULL, 0, NULL, 0));
-}
-
-static int bsd_start(void *buffer, size_t size, u64 offset)
-{
-	return result(profil_bsd(buffer, size, offset, LOOPS_SCALE));
-}
-
-static int bsd_stop(void)
-{
-	return result(profil_bsd(NULL, 0, 0, 0));
-}
-
 /* Evaluates to the errno of a call that returns nothing. On success errno stays UNTOUCHED. */
 #define UNTOUCHED	12345
 #define ERROR_OF(call) ({				\
@@ -108,88 +43,57 @@ static int bsd_stop(void)
 	errno == UNTOUCHED ? 0 : errno;			\
 })
 
-static int osf1_start(void *buffer, size_t size, u64 offset)
+static int result(int status)
 {
-	return ERROR_OF(profil_osf1(buffer, size, (void *)(uintptr_t)offset, LOOPS_SCALE));
+	return status < 0 ? errno : 0;
 }
 
-static int osf1_stop(void)
-{
-	return ERROR_OF(profil_osf1(NULL, 0, NULL, 0));
-}
+/* Defines the two functions of a family: @start is for @size bytes of @buffer, and @offset. */
+#define CALLS(family, start, stop)						\
+	static int family##_start(void *buffer, size_t size, uintptr_t offset)	\
+	{									\
+		return start;							\
+	}									\
+										\
+	static int family##_stop(void)						\
+	{									\
+		return stop;							\
+	}
 
-static int aix_start(void *buffer, size_t size, u64 offset)
-{
-	return result(profil_aix(buffer, size, offset, LOOPS_SCALE));
-}
+CALLS(glibc, result(profil(buffer ?: null, size, offset, LOOPS_SCALE)), result(profil(null, 0, 0, 0)))
 
-static int aix_stop(void)
-{
-	return result(profil_aix(NULL, 0, 0, 0));
-}
+CALLS(sprofil,
+      result(sprofil(&(struct prof){ buffer, size, offset, LOOPS_SCALE }, 1, NULL, PROF_USHORT)),
+      result(sprofil(NULL, 0, NULL, 0)))
 
-static int aix_second_start(void *buffer, size_t size, u64 offset)
-{
-	struct prof_aix profs[] = {
-		{ (void *)(uintptr_t)offset, (void *)UINTPTR_MAX, buffer, size, LOOPS_SCALE },
-		{},
-	};
+CALLS(bsd, result(profil_bsd(buffer, size, offset, LOOPS_SCALE)), result(profil_bsd(NULL, 0, 0, 0)))
 
-	return result(profil_aix(profs, -1, 0, 0));
-}
+CALLS(osf1, ERROR_OF(profil_osf1(buffer, size, (void *)offset, LOOPS_SCALE)),
+      ERROR_OF(profil_osf1(NULL, 0, NULL, 0)))
 
-static int aix_second_stop(void)
-{
-	struct prof_aix end = {};
+CALLS(aix, result(profil_aix(buffer, size, offset, LOOPS_SCALE)), result(profil_aix(NULL, 0, 0, 0)))
 
-	return result(profil_aix(&end, -1, 0, 0));
-}
+CALLS(aix_second,
+      result(profil_aix((struct prof_aix[]){
+	      { (void *)offset, (void *)UINTPTR_MAX, buffer, size, LOOPS_SCALE }, {} }, -1, 0, 0)),
+      result(profil_aix(&(struct prof_aix){}, -1, 0, 0)))
 
-/* Counters of four bytes. */
-static int hpux_start(void *buffer, size_t size, u64 offset)
-{
-	struct prof_hpux prof = {
-		buffer, size, (void *)(uintptr_t)offset, 65536 * 4 / LOOP_SIZE,
-	};
-
-	return result(sprofil_hpux(&prof, 1, NULL, PROF_UINT_HPUX));
-}
-
-/* Turns profiling off; the call also returns an error. */
-static int hpux_stop(void)
-{
-	return sprofil_hpux(NULL, 0, NULL, 0) < 0 && errno == E2BIG ? 0 : -1;
-}
+/* Counters of four bytes. The call that turns profiling off also returns an error. */
+CALLS(hpux,
+      result(sprofil_hpux(&(struct prof_hpux){ buffer, size, (void *)offset, 2 * LOOPS_SCALE },
+			  1, NULL, PROF_UINT_HPUX)),
+      sprofil_hpux(NULL, 0, NULL, 0) < 0 && errno == E2BIG ? 0 : -1)
 
 /* Stores all program counters, since there is no offset. */
-static int illumos_start(void *buffer, size_t size, u64 offset)
-{
-	(void)offset;
-	return result(pcsample(buffer, size / sizeof(uintptr_t)));
-}
+CALLS(illumos, ((void)offset, result(pcsample(buffer, size / sizeof(uintptr_t)))),
+      result(pcsample(NULL, 0)))
 
-static int illumos_stop(void)
-{
-	return result(pcsample(NULL, 0));
-}
-
-/* A counter for each word of 4 bytes. */
-static int n64_start(void *buffer, size_t size, u64 offset)
-{
-	OSProf segment = {
-		.histo_base = buffer,
-		.histo_size = size / 2,
-		.text_start = (u32 *)(uintptr_t)offset,
-		.text_end = (u32 *)(uintptr_t)offset + size / 2 - 1,
-	};
-
-	return ERROR_OF(osProfileInit(&segment, 1)) ?: ERROR_OF(osProfileStart(1000));
-}
-
-static int n64_stop(void)
-{
-	return ERROR_OF(osProfileStop());
-}
+/* A counter for each word of 4 bytes */
+CALLS(n64,
+      ERROR_OF(osProfileInit(&(OSProf){ buffer, size / 2, (u32 *)offset,
+					(u32 *)offset + size / 2 - 1 }, 1)) ?:
+      ERROR_OF(osProfileStart(1000)),
+      ERROR_OF(osProfileStop()))
 
 /*
  * Geometry: the counter of loop @i, if counting starts at the first byte of the loops' text
@@ -218,12 +122,11 @@ static unsigned int one_a_word(unsigned int i)
 #define BUFFERS		((void *)0x30000000)
 
 FIXTURE(family) {
-	u8 *buffers;		/* two, each with a page behind it that cannot be written */
 };
 
 /* @counter is NULL if the buffer gets the program counters themselves. */
 FIXTURE_VARIANT(family) {
-	int (*start)(void *buffer, size_t size, u64 offset);
+	int (*start)(void *buffer, size_t size, uintptr_t offset);
 	int (*stop)(void);
 	unsigned int (*counter)(unsigned int loop);
 	u32 width;
@@ -281,90 +184,87 @@ FIXTURE_VARIANT_ADD(family, n64) {
 };
 
 /*
- * Functions that all tests use
+ * Functions that all tests use, for the family under test. Each test is a process of its own.
  */
 
+static const FIXTURE_VARIANT(family) *family;
+/* Two buffers, each with a page behind it that cannot be written */
+static u8 *first, *second;
+
 /* Returns the size of counters for all loops; or of room for many program counters. */
-static size_t size_of(const FIXTURE_VARIANT(family) *f)
+static size_t size_of(void)
 {
-	return f->counter ? (f->counter(LOOPS - 1) + 1) * f->width : PAGE;
+	return family->counter ? (family->counter(LOOPS - 1) + 1) * family->width : PAGE;
 }
 
-static u64 in_loop(const FIXTURE_VARIANT(family) *f, const volatile void *buffer, unsigned int loop)
+static u64 in_loop(const volatile void *buffer, unsigned int loop)
 {
 	u64 nr = 0, pc;
 
-	if (f->counter)
-		return counter(buffer, f->width, f->counter(loop));
-	for (u32 i = 0; i < PAGE / f->width; i++) {
-		pc = counter(buffer, f->width, i);
+	if (family->counter)
+		return counter(buffer, family->width, family->counter(loop));
+	for (u32 i = 0; i < PAGE / family->width; i++) {
+		pc = counter(buffer, family->width, i);
 		nr += pc >= loop_at(loop) && pc < loop_at(loop) + LOOP_BLOCK;
 	}
 	return nr;
 }
 
 /* Returns the number of ticks in the buffer. */
-static u64 in_all(const FIXTURE_VARIANT(family) *f, const volatile void *buffer)
+static u64 in_all(const volatile void *buffer)
 {
 	u64 nr = 0;
 
-	if (f->counter)
-		return counters_sum(buffer, f->width, PAGE / f->width);
-	for (u32 i = 0; i < PAGE / f->width; i++)
-		nr += !!counter(buffer, f->width, i);
+	if (family->counter)
+		return counters_sum(buffer, family->width, PAGE / family->width);
+	for (u32 i = 0; i < PAGE / family->width; i++)
+		nr += !!counter(buffer, family->width, i);
 	return nr;
 }
 
-static int start(const FIXTURE_VARIANT(family) *f, void *buffer)
+static int start(void *buffer)
 {
-	return f->start(buffer, size_of(f), LOOPS_OFFSET);
+	return family->start(buffer, size_of(), LOOPS_OFFSET);
 }
 
 /* Runs loop @i until it has @n ticks more in the buffer. */
-static bool counts(const FIXTURE_VARIANT(family) *f, const volatile void *buffer, unsigned int i,
-		   u64 n)
+static bool counts(const volatile void *buffer, unsigned int i, u64 n)
 {
-	u64 until = in_loop(f, buffer, i) + n;
+	u64 until = in_loop(buffer, i) + n;
 
-	return loop_until(i, in_loop(f, buffer, i) >= until);
+	return loop_until(i, in_loop(buffer, i) >= until);
 }
 
 /* Gets some ticks, and returns true if none is in the buffer. Profiling can be on or off. */
-static bool does_not_count(const FIXTURE_VARIANT(family) *f, const volatile void *buffer)
+static bool does_not_count(const volatile void *buffer)
 {
-	u64 before = in_all(f, buffer);
+	u64 before = in_all(buffer);
 	bool burnt;
 
 	if (session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0))
 		return false;
 	burnt = loop_burn(PROFIL_SCOPE_THREAD, 0, FEW);
-	return !session_stop(PROFIL_SCOPE_THREAD, NULL) && burnt && in_all(f, buffer) == before;
+	return !session_stop(PROFIL_SCOPE_THREAD, NULL) && burnt && in_all(buffer) == before;
 }
 
 /* Returns true if the session is in the state that a stop leaves. */
-static bool is_stopped(const FIXTURE_VARIANT(family) *f)
+static bool is_stopped(void)
 {
-	return f->promises & STOP_KEEPS_SESSION ? state_of(SCOPE) == PROFIL_STATE_ON :
-						  is_off(SCOPE);
+	return family->promises & STOP_KEEPS_SESSION ? state_of(SCOPE) == PROFIL_STATE_ON :
+						       is_off(SCOPE);
 }
-
-/* Tests are in processes of their own, so children can find these here. */
-static const FIXTURE_VARIANT(family) *family;
-static u8 *first, *second;
 
 FIXTURE_SETUP(family)
 {
 	ASSERT_IS_OFF();
 	/* Where mmap() chooses, a call may map memory of its own in the hole after the buffers. */
-	self->buffers = mmap(BUFFERS, 5 * PAGE, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	ASSERT_NE(MAP_FAILED, (void *)self->buffers);
-	ASSERT_EQ(0, munmap(self->buffers + 4 * PAGE, PAGE));
+	first = mmap(BUFFERS, 5 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)first);
+	second = first + 2 * PAGE;
+	MUST(!mprotect(first + PAGE, PAGE, PROT_READ));
+	MUST(!mprotect(second + PAGE, PAGE, PROT_READ));
+	MUST(!munmap(second + 2 * PAGE, PAGE));
 	family = variant;
-	first = self->buffers;
-	second = self->buffers + 2 * PAGE;
-	ASSERT_EQ(0, mprotect(first + PAGE, PAGE, PROT_READ));
-	ASSERT_EQ(0, mprotect(second + PAGE, PAGE, PROT_READ));
 }
 
 FIXTURE_TEARDOWN(family)
@@ -382,16 +282,16 @@ TEST_F(family, each_loop_is_counted_in_its_place)
 {
 	struct profil_stats s;
 
-	ASSERT_EQ(0, start(variant, first));
+	ASSERT_EQ(0, start(first));
 	for (unsigned int i = 0; i < LOOPS; i += 3) {
-		EXPECT_TRUE(counts(variant, first, i, 5));
+		EXPECT_TRUE(counts(first, i, 5));
 		for (unsigned int j = i + 1; j < LOOPS; j++)
-			EXPECT_EQ(0, in_loop(variant, first, j));
+			EXPECT_EQ(0, in_loop(first, j));
 	}
 	ASSERT_EQ(0, session_stats(SCOPE, &s));
 	EXPECT_TRUE(accounted(&s));
 	EXPECT_EQ(0, s.unselected);
-	EXPECT_LE(s.hit, in_all(variant, first) + osProfileOverflow());
+	EXPECT_LE(s.hit, in_all(first) + osProfileOverflow());
 }
 
 TEST_F(family, a_pc_below_the_offset_or_far_above_it_is_not_counted)
@@ -413,14 +313,14 @@ TEST_F(family, a_pc_below_the_offset_or_far_above_it_is_not_counted)
 			continue;
 		ASSERT_EQ(0, variant->start(first, size, offsets[i]));
 		EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-		EXPECT_EQ(0, in_all(variant, first));
+		EXPECT_EQ(0, in_all(first));
 		EXPECT_EQ(0, variant->stop());
 	}
 }
 
 TEST_F(family, no_byte_past_the_size_is_written)
 {
-	const size_t all = size_of(variant), last = all - variant->width;
+	const size_t all = size_of(), last = all - variant->width;
 	/* All counters, all but the last, and all but a part of the last. */
 	const size_t sizes[] = { all, last, all - 1 };
 	const unsigned int nr = variant->promises & ANY_SIZE ? 3 : 2;
@@ -430,7 +330,7 @@ TEST_F(family, no_byte_past_the_size_is_written)
 		memset(first, 0, sizes[i]);
 		memset(first + sizes[i], 0x55, PAGE - sizes[i]);
 		ASSERT_EQ(0, variant->start(first, sizes[i], LOOPS_OFFSET));
-		EXPECT_TRUE(counts(variant, first, 0, 2));
+		EXPECT_TRUE(counts(first, 0, 2));
 		EXPECT_TRUE(loop_burn(SCOPE, LOOPS - 1, FEW));
 		EXPECT_EQ(0, variant->stop());
 		if (sizes[i] > last)
@@ -448,17 +348,17 @@ TEST_F(family, a_full_counter_stays_full)
 
 	SKIP_IF(!variant->counter, "the buffer of this family has no counters");
 	at = first + variant->counter(0) * variant->width;
-	ASSERT_EQ(0, start(variant, first));
+	ASSERT_EQ(0, start(first));
 	memset(at, 0xff, variant->width);
 	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
 	ASSERT_EQ(0, session_stats(SCOPE, &s));
-	EXPECT_EQ(full, in_loop(variant, first, 0));
+	EXPECT_EQ(full, in_loop(first, 0));
 	EXPECT_LT(0, s.saturated);
 }
 
 static void *count_in_a_loop(void *loop)
 {
-	return (void *)(uintptr_t)counts(family, first, (uintptr_t)loop, 5);
+	return (void *)(uintptr_t)counts(first, (uintptr_t)loop, 5);
 }
 
 TEST_F(family, threads_do_not_lose_each_others_counts)
@@ -469,7 +369,7 @@ TEST_F(family, threads_do_not_lose_each_others_counts)
 
 	/* One thread exists before the start. */
 	ASSERT_EQ(0, pthread_create(&threads[0], NULL, count_in_a_loop, (void *)1));
-	ASSERT_EQ(0, start(variant, first));
+	ASSERT_EQ(0, start(first));
 	ASSERT_EQ(0, pthread_create(&threads[1], NULL, count_in_a_loop, (void *)2));
 	for (unsigned int i = 0; i < 2; i++) {
 		ASSERT_EQ(0, pthread_join(threads[i], &done));
@@ -478,7 +378,7 @@ TEST_F(family, threads_do_not_lose_each_others_counts)
 	ASSERT_EQ(0, session_stats(SCOPE, &s));
 	EXPECT_TRUE(accounted(&s));
 	EXPECT_LE(10, s.hit);
-	EXPECT_LE(s.hit, in_all(variant, first) + osProfileOverflow());
+	EXPECT_LE(s.hit, in_all(first) + osProfileOverflow());
 }
 
 /*
@@ -488,15 +388,15 @@ TEST_F(family, threads_do_not_lose_each_others_counts)
 TEST_F(family, stop_ends_the_counting_and_start_begins_it_again)
 {
 	for (unsigned int i = 0; i < 3; i++) {
-		ASSERT_EQ(0, start(variant, first));
+		ASSERT_EQ(0, start(first));
 		EXPECT_IS_ON();
-		EXPECT_TRUE(counts(variant, first, 0, 3));
+		EXPECT_TRUE(counts(first, 0, 3));
 		EXPECT_EQ(0, variant->stop());
-		EXPECT_TRUE(is_stopped(variant));
+		EXPECT_TRUE(is_stopped());
 		if (!(variant->promises & STOP_KEEPS_SESSION))
 			EXPECT_EQ(0, pinned_bytes());
-		EXPECT_LE(3, in_all(variant, first));
-		EXPECT_TRUE(does_not_count(variant, first));
+		EXPECT_LE(3, in_all(first));
+		EXPECT_TRUE(does_not_count(first));
 	}
 }
 
@@ -504,18 +404,18 @@ TEST_F(family, a_stop_without_a_start_does_nothing)
 {
 	EXPECT_EQ(variant->stopped_twice, variant->stop());
 	EXPECT_TRUE(is_off(SCOPE));
-	ASSERT_EQ(0, start(variant, first));
+	ASSERT_EQ(0, start(first));
 	EXPECT_EQ(0, variant->stop());
 	EXPECT_EQ(variant->stopped_twice, variant->stop());
-	EXPECT_TRUE(is_stopped(variant));
+	EXPECT_TRUE(is_stopped());
 }
 
 TEST_F(family, success_leaves_errno_alone)
 {
 	errno = UNTOUCHED;
-	EXPECT_EQ(0, start(variant, first));
+	EXPECT_EQ(0, start(first));
 	EXPECT_EQ(UNTOUCHED, errno);
-	EXPECT_EQ(variant->second == REFUSED ? EBUSY : 0, start(variant, first));
+	EXPECT_EQ(variant->second == REFUSED ? EBUSY : 0, start(first));
 	if (variant->second != REFUSED)
 		EXPECT_EQ(UNTOUCHED, errno);
 	errno = UNTOUCHED;
@@ -526,15 +426,15 @@ TEST_F(family, success_leaves_errno_alone)
 
 TEST_F(family, a_second_start_replaces_the_first_or_has_no_effect)
 {
-	ASSERT_EQ(0, start(variant, first));
-	EXPECT_TRUE(counts(variant, first, 0, 2));
-	EXPECT_EQ(variant->second == REFUSED ? EBUSY : 0, start(variant, second));
+	ASSERT_EQ(0, start(first));
+	EXPECT_TRUE(counts(first, 0, 2));
+	EXPECT_EQ(variant->second == REFUSED ? EBUSY : 0, start(second));
 	if (variant->second == REPLACES) {
-		EXPECT_TRUE(does_not_count(variant, first));
-		EXPECT_LT(0, in_loop(variant, second, 0));
+		EXPECT_TRUE(does_not_count(first));
+		EXPECT_LT(0, in_loop(second, 0));
 	} else {
-		EXPECT_TRUE(counts(variant, first, 0, 2));
-		EXPECT_EQ(0, in_all(variant, second));
+		EXPECT_TRUE(counts(first, 0, 2));
+		EXPECT_EQ(0, in_all(second));
 	}
 }
 
@@ -542,7 +442,7 @@ static void *start_and_stop(void *unused)
 {
 	(void)unused;
 	for (unsigned int i = 0; i < 25; i++) {
-		int error = start(family, first);
+		int error = start(first);
 
 		/* Another thread may have been first. */
 		if (error && (family->second != REFUSED || (error != EBUSY && error != EALREADY)))
@@ -562,46 +462,51 @@ TEST_F(family, threads_start_and_stop_at_the_same_time)
 		TH_LOG("%s failed", failed);
 	}
 	/* Each session was stopped by its thread, or by another one. */
-	EXPECT_TRUE(is_stopped(variant));
-	EXPECT_EQ(0, start(variant, first));
-	EXPECT_TRUE(counts(variant, first, 0, 2));
+	EXPECT_TRUE(is_stopped());
+	EXPECT_EQ(0, start(first));
+	EXPECT_TRUE(counts(first, 0, 2));
 }
 
 /*
  * Buffers
  */
 
+/* A bad buffer, its errno, and whether it ends a profile */
 struct bad_buffer {
 	void *buffer;
 	int error;
+	bool stops;
 };
 
 #define BAD_BUFFERS	7U
 
-static void bad_buffers(const FIXTURE_VARIANT(family) *f, struct bad_buffer *bad)
+static struct bad_buffer bad_buffer(unsigned int i)
 {
-	const struct bad_buffer all[BAD_BUFFERS] = {
-		{ NULL, f->bad_buffer },
-		{ (void *)16, f->bad_buffer },
-		{ second + PAGE, f->bad_buffer },		/* read-only */
-		{ second + 2 * PAGE, f->bad_buffer },		/* not mapped */
-		{ second + PAGE - 8, f->bad_buffer },		/* its end is read-only */
-		{ second + 1, f->misaligned },
-		{ (void *)-8L, f->bad_buffer },
+	void *const buffers[BAD_BUFFERS] = {
+		NULL,
+		(void *)16,
+		second + PAGE,		/* read-only */
+		second + 2 * PAGE,	/* not mapped */
+		second + PAGE - 8,	/* its end is read-only */
+		(void *)-8L,
+		second + 1,
 	};
+	void *buffer = buffers[i];
 
-	memcpy(bad, all, sizeof(all));
+	if (!buffer && family->promises & NULL_STOPS)
+		return (struct bad_buffer) { NULL, 0, true };
+	return (struct bad_buffer) {
+		buffer, buffer == second + 1 ? family->misaligned : family->bad_buffer,
+		family->promises & BAD_BUFFER_STOPS,
+	};
 }
 
 TEST_F(family, a_bad_buffer_is_refused)
 {
-	struct bad_buffer bad[BAD_BUFFERS];
-
-	bad_buffers(variant, bad);
 	for (unsigned int i = 0; i < BAD_BUFFERS; i++) {
-		bool stops = !bad[i].buffer && variant->promises & NULL_STOPS;
+		struct bad_buffer bad = bad_buffer(i);
 
-		EXPECT_EQ(stops ? 0 : bad[i].error, start(variant, bad[i].buffer)) {
+		EXPECT_EQ(bad.error, start(bad.buffer)) {
 			TH_LOG("buffer %u", i);
 		}
 		EXPECT_IS_OFF();
@@ -610,38 +515,29 @@ TEST_F(family, a_bad_buffer_is_refused)
 
 /* After a start failed with @error: has the profile ended if @stops, and not changed otherwise? */
 static void expect_after_error(struct __test_metadata *_metadata,
-			       const FIXTURE_VARIANT(family) *f, bool stops, int expected,
+			       bool stops, int expected,
 			       int error)
 {
-	if (f->second == REFUSED)
+	if (family->second == REFUSED)
 		expected = EBUSY;
-	if (f->second == IGNORED)
+	if (family->second == IGNORED)
 		expected = 0;
 	EXPECT_EQ(expected, error);
 	if (stops) {
 		EXPECT_IS_OFF();
 	} else {
 		EXPECT_IS_ON();
-		EXPECT_TRUE(counts(f, first, 0, 2));
+		EXPECT_TRUE(counts(first, 0, 2));
 	}
 }
 
 TEST_F(family, a_bad_buffer_stops_the_profile_or_leaves_it_unchanged)
 {
-	struct bad_buffer bad[BAD_BUFFERS];
-
-	bad_buffers(variant, bad);
 	for (unsigned int i = 0; i < BAD_BUFFERS; i++) {
-		bool stops = variant->promises & BAD_BUFFER_STOPS;
-		int error = bad[i].error;
+		struct bad_buffer bad = bad_buffer(i);
 
-		if (!bad[i].buffer && variant->promises & NULL_STOPS) {
-			stops = true;
-			error = 0;
-		}
-		ASSERT_EQ(0, start(variant, first));
-		expect_after_error(_metadata, variant, stops, error,
-				   start(variant, bad[i].buffer));
+		ASSERT_EQ(0, start(first));
+		expect_after_error(_metadata, bad.stops, bad.error, start(bad.buffer));
 		variant->stop();
 	}
 }
@@ -653,7 +549,7 @@ TEST_F(family, a_buffer_that_may_not_be_locked_is_refused)
 	struct rlimit limit;
 
 	ASSERT_EQ(0, mprotect(second + PAGE, PAGE, PROT_READ | PROT_WRITE));
-	ASSERT_EQ(0, start(variant, first));
+	ASSERT_EQ(0, start(first));
 	limit.rlim_cur = pinned_bytes();
 	limit.rlim_max = limit.rlim_cur;
 	EXPECT_LE(PAGE, limit.rlim_cur);
@@ -661,46 +557,37 @@ TEST_F(family, a_buffer_that_may_not_be_locked_is_refused)
 	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
 	if (geteuid() == 0)
 		ASSERT_EQ(0, setresuid(1000, 1000, 1000));
-	EXPECT_EQ(variant->no_memory, start(variant, two_pages));
-	EXPECT_TRUE(is_stopped(variant));
-	ASSERT_EQ(0, start(variant, first));
-	expect_after_error(_metadata, variant, variant->promises & NO_MEMORY_STOPS,
-			   variant->no_memory, start(variant, two_pages));
+	EXPECT_EQ(variant->no_memory, start(two_pages));
+	EXPECT_TRUE(is_stopped());
+	ASSERT_EQ(0, start(first));
+	expect_after_error(_metadata, variant->promises & NO_MEMORY_STOPS,
+			   variant->no_memory, start(two_pages));
 }
 
 TEST_F(family, counting_continues_in_locked_pages_after_the_buffer_is_mapped_anew)
 {
 	u64 locked;
 
-	ASSERT_EQ(0, start(variant, first));
-	EXPECT_TRUE(counts(variant, first, 0, 2));
+	ASSERT_EQ(0, start(first));
+	EXPECT_TRUE(counts(first, 0, 2));
 	locked = pinned_bytes();
 	ASSERT_EQ(first, mmap(first, PAGE, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
 	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
 	EXPECT_IS_ON();
 	EXPECT_EQ(locked, pinned_bytes());
-	EXPECT_EQ(0, in_all(variant, first));
+	EXPECT_EQ(0, in_all(first));
 	EXPECT_EQ(0, variant->stop());
-	EXPECT_TRUE(is_stopped(variant));
+	EXPECT_TRUE(is_stopped());
 }
 
 /*
  * Other families
  */
 
-static u16 counters_of_another[LOOPS];
-
 static int start_another(void)
 {
-	return glibc_start(counters_of_another, sizeof(counters_of_another), LOOPS_OFFSET);
-}
-
-static bool another_counts(void)
-{
-	u64 until = counter(counters_of_another, 2, 0) + 2;
-
-	return loop_until(0, counter(counters_of_another, 2, 0) >= until);
+	return glibc_start(counters, LOOPS * sizeof(*counters), LOOPS_OFFSET);
 }
 
 TEST_F(family, it_replaces_another_familys_profile_or_has_no_effect)
@@ -708,31 +595,31 @@ TEST_F(family, it_replaces_another_familys_profile_or_has_no_effect)
 	u64 before;
 
 	ASSERT_EQ(0, start_another());
-	EXPECT_EQ(variant->promises & EXCLUDES_OTHERS ? EBUSY : 0, start(variant, first));
+	EXPECT_EQ(variant->promises & EXCLUDES_OTHERS ? EBUSY : 0, start(first));
 	if (variant->promises & (EXCLUDES_OTHERS | IGNORES_OTHERS)) {
-		EXPECT_TRUE(another_counts());
+		EXPECT_TRUE(loop_hits(0, 2));
 		EXPECT_EQ(0, variant->stop());
-		EXPECT_TRUE(another_counts());
-		EXPECT_EQ(0, in_all(variant, first));
+		EXPECT_TRUE(loop_hits(0, 2));
+		EXPECT_EQ(0, in_all(first));
 	} else {
-		before = counter(counters_of_another, 2, 0);
-		EXPECT_TRUE(counts(variant, first, 0, 2));
-		EXPECT_EQ(before, counter(counters_of_another, 2, 0));
+		before = counter(counters, 2, 0);
+		EXPECT_TRUE(counts(first, 0, 2));
+		EXPECT_EQ(before, counter(counters, 2, 0));
 	}
 }
 
 TEST_F(family, another_family_replaces_its_profile_or_is_refused)
 {
-	ASSERT_EQ(0, start(variant, first));
+	ASSERT_EQ(0, start(first));
 	if (variant->promises & EXCLUDES_OTHERS) {
 		EXPECT_EQ(EBUSY, start_another());
 		EXPECT_EQ(0, glibc_stop());
-		EXPECT_TRUE(counts(variant, first, 0, 2));
-		EXPECT_EQ(0, counter(counters_of_another, 2, 0));
+		EXPECT_TRUE(counts(first, 0, 2));
+		EXPECT_EQ(0, counter(counters, 2, 0));
 	} else {
 		EXPECT_EQ(0, start_another());
-		EXPECT_TRUE(another_counts());
-		EXPECT_TRUE(does_not_count(variant, first));
+		EXPECT_TRUE(loop_hits(0, 2));
+		EXPECT_TRUE(does_not_count(first));
 	}
 }
 
@@ -760,14 +647,14 @@ static int count_and_stop(void)
 	struct profil_stats s;
 
 	MUST(state_of(SCOPE) == PROFIL_STATE_ON);
-	MUST(counts(family, first, 0, 3));
+	MUST(counts(first, 0, 3));
 	MUST(!session_stats(SCOPE, &s));
 	MUST(accounted(&s));
 	MUST(!family->stop());
-	MUST(is_stopped(family));
-	MUST(does_not_count(family, first));
-	MUST(!start(family, first));
-	MUST(counts(family, first, 0, 2));
+	MUST(is_stopped());
+	MUST(does_not_count(first));
+	MUST(!start(first));
+	MUST(counts(first, 0, 2));
 	return 0;
 }
 
@@ -775,20 +662,20 @@ TEST_F(family, after_fork_parent_and_child_count_separately)
 {
 	u64 before;
 
-	ASSERT_EQ(0, start(variant, first));
-	EXPECT_TRUE(counts(variant, first, 0, 2));
+	ASSERT_EQ(0, start(first));
+	EXPECT_TRUE(counts(first, 0, 2));
 	EXPECT_EQ(0, status_in_child(count_and_stop()));
 	EXPECT_IS_ON();
 	/* The child's loop is not counted here; some ticks of fork and wait may be. */
-	before = in_loop(variant, first, 0);
+	before = in_loop(first, 0);
 	EXPECT_EQ(0, status_in_child(count_and_stop()));
-	EXPECT_EQ(before, in_loop(variant, first, 0));
-	EXPECT_TRUE(counts(variant, first, 0, 2));
+	EXPECT_EQ(before, in_loop(first, 0));
+	EXPECT_TRUE(counts(first, 0, 2));
 }
 
 TEST_F(family, exec_turns_it_off)
 {
-	ASSERT_EQ(0, start(variant, first));
+	ASSERT_EQ(0, start(first));
 	EXPECT_EQ(0, status_in_child(exec_self()));
 	EXPECT_IS_ON();
 }
@@ -803,7 +690,7 @@ TEST_F(family, one_descriptor_with_a_high_number_is_kept_until_the_stop)
 
 	close(lowest);
 	EXPECT_EQ(-1, kept_descriptor());
-	ASSERT_EQ(0, start(variant, first));
+	ASSERT_EQ(0, start(first));
 	EXPECT_LE(100, kept_descriptor());
 	EXPECT_EQ(FD_CLOEXEC, fcntl(kept_descriptor(), F_GETFD));
 	EXPECT_EQ(lowest, dup(0));
@@ -816,45 +703,45 @@ TEST_F(family, without_a_free_descriptor_it_can_be_replaced_and_stopped)
 {
 	int last;
 
-	ASSERT_EQ(0, start(variant, first));
-	EXPECT_TRUE(counts(variant, first, 0, 2));
+	ASSERT_EQ(0, start(first));
+	EXPECT_TRUE(counts(first, 0, 2));
 	ASSERT_LE(0, take_all_descriptors());
 	if (variant->second == REPLACES) {
-		EXPECT_EQ(0, start(variant, second));
-		EXPECT_TRUE(counts(variant, second, 0, 2));
-		EXPECT_EQ(0, start(variant, first));
+		EXPECT_EQ(0, start(second));
+		EXPECT_TRUE(counts(second, 0, 2));
+		EXPECT_EQ(0, start(first));
 	}
 	EXPECT_EQ(0, variant->stop());
-	EXPECT_TRUE(is_stopped(variant));
-	EXPECT_TRUE(does_not_count(variant, first));
+	EXPECT_TRUE(is_stopped());
+	EXPECT_TRUE(does_not_count(first));
 	if (variant->promises & STOP_KEEPS_SESSION)
 		return;
 	/* The descriptor that was kept is free now. */
 	last = take_all_descriptors();
 	ASSERT_LE(0, last);
-	EXPECT_EQ(EMFILE, start(variant, first));
+	EXPECT_EQ(EMFILE, start(first));
 	EXPECT_TRUE(is_off(SCOPE));
 	close(last);
 }
 
 TEST_F(family, a_bad_buffer_has_the_same_effect_without_a_free_descriptor)
 {
-	ASSERT_EQ(0, start(variant, first));
+	ASSERT_EQ(0, start(first));
 	ASSERT_LE(0, take_all_descriptors());
-	expect_after_error(_metadata, variant, variant->promises & BAD_BUFFER_STOPS,
-			   variant->bad_buffer, start(variant, (void *)16));
+	expect_after_error(_metadata, variant->promises & BAD_BUFFER_STOPS,
+			   variant->bad_buffer, start((void *)16));
 }
 
 static int stop_after_chroot(void)
 {
-	MUST(!start(family, first));
+	MUST(!start(first));
 	MUST(!chroot("/proc/self/fdinfo"));	/* without a /dev */
 	MUST(!chdir("/"));
-	MUST(counts(family, first, 0, 2));
+	MUST(counts(first, 0, 2));
 	MUST(!family->stop());
-	MUST(is_stopped(family));
-	MUST(does_not_count(family, first));
-	MUST(family->promises & STOP_KEEPS_SESSION || start(family, first) == ENOSYS);
+	MUST(is_stopped());
+	MUST(does_not_count(first));
+	MUST(family->promises & STOP_KEEPS_SESSION || start(first) == ENOSYS);
 	return 0;
 }
 
@@ -867,7 +754,7 @@ TEST_F(family, it_can_be_stopped_after_chroot)
 TEST_F_CHILD(family, a_seccomp_filter_on_ioctl_is_EACCES)
 {
 	MUST(!forbid_ioctl());
-	MUST(start(family, first) == EACCES);
+	MUST(start(first) == EACCES);
 	return 0;
 }
 
@@ -878,8 +765,8 @@ TEST_F(family, signals_and_timers_are_the_programs_own)
 
 	for (int sig = 1; sig <= SIGSYS; sig++) {
 		ASSERT_EQ(0, sigaction(sig, NULL, &before));
-		ASSERT_EQ(0, start(variant, first));
-		EXPECT_TRUE(sig != SIGPROF || counts(variant, first, 0, 2));
+		ASSERT_EQ(0, start(first));
+		EXPECT_TRUE(sig != SIGPROF || counts(first, 0, 2));
 		ASSERT_EQ(0, sigaction(sig, NULL, &after));
 		EXPECT_EQ(before.sa_handler, after.sa_handler);
 		for (int which = ITIMER_REAL; which <= ITIMER_PROF; which++) {

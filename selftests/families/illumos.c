@@ -4,20 +4,15 @@
  *
  * It is built as a 32-bit program, too (illumos_32).
  */
-#include "classic.h"
+#include "family.h"
 
-#include <profil/glibc.h>
-#include <profil/illumos.h>
-#include <profil/n64.h>
-
-#include "loop.h"
-#include "old.h"
+#include "calls.h"
 
 #define SAMPLES	64
-#define FEW	8
+#define TICKS	8
 #define NEVER	((uintptr_t)0x55555555)
 
-static uintptr_t samples[SAMPLES + 1];
+static uintptr_t samples[SAMPLES + 1] = { [0 ... SAMPLES] = NEVER };
 
 /* Returns the number of samples of loop @i among the first @n. */
 static unsigned int in_loop(unsigned int i, long n)
@@ -29,22 +24,7 @@ static unsigned int in_loop(unsigned int i, long n)
 	return nr;
 }
 
-FIXTURE(illumos) {
-};
-
-FIXTURE_SETUP(illumos)
-{
-	ASSERT_IS_OFF();
-	for (unsigned int i = 0; i <= SAMPLES; i++)
-		samples[i] = NEVER;
-}
-
-FIXTURE_TEARDOWN(illumos)
-{
-	EXPECT_LE(0, pcsample(NULL, 0));
-	EXPECT_EQ(0, profil(null, 0, 0, 0));
-	EXPECT_IS_OFF();
-}
+FAMILY_FIXTURE(illumos, pcsample(NULL, 0) < 0 || profil(null, 0, 0, 0))
 
 TEST_F(illumos, an_old_program_runs)
 {
@@ -57,23 +37,23 @@ TEST_F(illumos, it_shows_where_cpu_time_is_spent)
 	long n;
 
 	ASSERT_EQ(0, pcsample(samples, SAMPLES));
-	EXPECT_TRUE(loop_burn(SCOPE, 3, 4 * FEW));
-	EXPECT_TRUE(loop_burn(SCOPE, 5, 2 * FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 3, 4 * TICKS));
+	EXPECT_TRUE(loop_burn(SCOPE, 5, 2 * TICKS));
 	n = pcsample(NULL, 0);
-	EXPECT_LE(6 * FEW, n);
-	EXPECT_LE(2 * FEW, in_loop(3, n));
-	EXPECT_LE(FEW / 2, in_loop(5, n));
+	EXPECT_LE(6 * TICKS, n);
+	EXPECT_LE(2 * TICKS, in_loop(3, n));
+	EXPECT_LE(TICKS / 2, in_loop(5, n));
 	EXPECT_LT(in_loop(5, n), in_loop(3, n));
 }
 
 TEST_F(illumos, samples_has_nsamples_elements_of_a_pointer_s_size)
 {
 	EXPECT_EQ(sizeof(void *), sizeof(*samples));
-	ASSERT_EQ(0, pcsample(samples, FEW));
-	EXPECT_TRUE(loop_burn(SCOPE, 0, 2 * FEW));
-	EXPECT_EQ(FEW, pcsample(NULL, 0));
-	EXPECT_NE(NEVER, samples[FEW - 1]);
-	EXPECT_EQ(NEVER, samples[FEW]);
+	ASSERT_EQ(0, pcsample(samples, TICKS));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, 2 * TICKS));
+	EXPECT_EQ(TICKS, pcsample(NULL, 0));
+	EXPECT_NE(NEVER, samples[TICKS - 1]);
+	EXPECT_EQ(NEVER, samples[TICKS]);
 }
 
 /* Samples can be in any text, and there are no bins. */
@@ -82,7 +62,7 @@ TEST_F(illumos, values_are_unmodified_program_counters)
 	long n, i;
 
 	ASSERT_EQ(0, pcsample(samples, SAMPLES));
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, TICKS));
 	n = pcsample(NULL, 0);
 	for (i = 0; i < n; i++)
 		EXPECT_NE(NEVER, samples[i]);
@@ -98,7 +78,7 @@ TEST_F(illumos, a_sample_is_taken_at_each_tick)
 	long n;
 
 	ASSERT_EQ(0, pcsample(samples, SAMPLES));
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, TICKS));
 	ASSERT_EQ(0, session_stats(SCOPE, &s));
 	n = pcsample(NULL, 0);
 	EXPECT_LE(s.hit, n);
@@ -111,7 +91,7 @@ TEST_F(illumos, it_stops_when_the_array_is_full)
 	struct profil_stats s;
 
 	ASSERT_EQ(0, pcsample(samples, 3));
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, TICKS));
 	ASSERT_EQ(0, session_stats(SCOPE, &s));
 	EXPECT_EQ(3U, s.hit);
 	EXPECT_EQ(s.ticks, s.hit + s.saturated + s.dropped);
@@ -137,13 +117,13 @@ static int child_that_goes_on(void)
 	uintptr_t first = samples[0];
 	long n;
 
-	MUST(loop_burn(SCOPE, 5, 2 * FEW));
+	MUST(loop_burn(SCOPE, 5, 2 * TICKS));
 	MUST(!session_stats(SCOPE, &s));
 	n = pcsample(NULL, 0);
 	MUST(samples[0] == first);
-	MUST(in_loop(5, SAMPLES) >= FEW / 2);
+	MUST(in_loop(5, SAMPLES) >= TICKS / 2);
 	/* The samples from before the fork are included. */
-	MUST(n >= FEW + (long)s.hit);
+	MUST(n >= TICKS + (long)s.hit);
 	MUST(samples[n - 1] != NEVER);
 	MUST(samples[n] == NEVER);
 	return 0;
@@ -154,11 +134,11 @@ TEST_F(illumos, sampling_continues_across_fork)
 	long n;
 
 	ASSERT_EQ(0, pcsample(samples, SAMPLES));
-	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 3, TICKS));
 	EXPECT_EQ(0, status_in_child(child_that_goes_on()));
-	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 3, TICKS));
 	n = pcsample(NULL, 0);
-	EXPECT_LE(2 * FEW, n);
+	EXPECT_LE(2 * TICKS, n);
 	EXPECT_EQ(0U, in_loop(5, SAMPLES));
 }
 
@@ -169,12 +149,12 @@ TEST_F(illumos, samples_are_stored_although_the_array_is_unmapped)
 	struct profil_stats s;
 
 	ASSERT_EQ(0, pcsample(array, 256));
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, TICKS));
 	ASSERT_EQ(0, mprotect(array, PAGE, PROT_READ));
-	EXPECT_TRUE(loop_until(0, ((volatile uintptr_t *)array)[2 * FEW]));
+	EXPECT_TRUE(loop_until(0, ((volatile uintptr_t *)array)[2 * TICKS]));
 	ASSERT_EQ(array, mmap(array, PAGE, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, TICKS));
 	EXPECT_IS_ON();
 	EXPECT_EQ(0, counters_sum(array, sizeof(*array), PAGE / sizeof(*array)));
 	ASSERT_EQ(0, session_stats(SCOPE, &s));
@@ -198,17 +178,17 @@ TEST_F(illumos, later_calls_return_the_number_of_new_samples)
 	long n;
 
 	ASSERT_EQ(0, pcsample(samples, SAMPLES));
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, TICKS));
 	errno = 12345;
 	n = pcsample(other, SAMPLES);
 	EXPECT_EQ(12345, errno);
-	EXPECT_LE(FEW, n);
+	EXPECT_LE(TICKS, n);
 	EXPECT_NE(NEVER, samples[n - 1]);
 	EXPECT_EQ(NEVER, samples[n]);
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW / 2));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, TICKS / 2));
 	EXPECT_EQ(NEVER, samples[n]);
 	n = pcsample(NULL, 0);
-	EXPECT_LE(FEW / 2, n);
+	EXPECT_LE(TICKS / 2, n);
 	EXPECT_NE(0, other[n - 1]);
 	EXPECT_EQ(0, other[n]);
 }
@@ -220,27 +200,20 @@ TEST_F(illumos, a_wrong_nsamples_is_EINVAL)
 	EXPECT_ERROR(EINVAL, pcsample(samples, LONG_MIN));
 	EXPECT_ERROR(EINVAL, pcsample(samples, LONG_MAX));
 	/* Sampling continues. */
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	EXPECT_LE(FEW, pcsample(NULL, 0));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, TICKS));
+	EXPECT_LE(TICKS, pcsample(NULL, 0));
 }
 
-/* The headers of the other families define structures and macros of the same names. */
-int profil_aix(void *buffer, unsigned int size, unsigned long offset, unsigned int scale);
-int profil_bsd(char *samples, size_t size, unsigned long offset, unsigned int scale);
-int add_profil(char *samples, size_t size, unsigned long offset, unsigned int scale);
-void profil_osf1(unsigned short *buffer, unsigned int size, void *offset, unsigned int scale);
-int sprofil_hpux(void *profp, int profcnt, struct timeval *tvp, unsigned int flags);
+#define EXPECT_ERRNO(error, call) do {		\
+	errno = 0;				\
+	call;					\
+	EXPECT_EQ(error, errno);		\
+} while (0)
 
 TEST_F(illumos, it_and_the_other_families_exclude_each_other)
 {
-	static u16 counters[LOOPS * LOOP_SIZE / 2];
-	struct prof prof = { counters, sizeof(counters), addr(loops_text), 65536 };
-	const struct {
-		void *base;
-		unsigned int size;
-		const void *offset;
-		unsigned int scale;
-	} prof_hpux = { counters, sizeof(counters), loops_text, 65536 };
+	struct prof prof = { counters, sizeof(counters), LOOPS_OFFSET, 65536 };
+	struct prof_hpux prof_hpux = { counters, sizeof(counters), (char *)loops_text, 65536 };
 	OSProf segment = { counters, ARRAY_SIZE(counters), (void *)loops_text,
 			   (void *)(loops_text + LOOP_SIZE) };
 
@@ -248,23 +221,17 @@ TEST_F(illumos, it_and_the_other_families_exclude_each_other)
 	EXPECT_ERROR(EBUSY, profil_bsd((char *)counters, 64, loop_at(0), 65536));
 	EXPECT_EQ(0, profil_bsd(NULL, 0, 0, 0));
 	EXPECT_EQ(0, add_profil((char *)counters, 64, loop_at(0), 65536));
-	errno = 0;
-	profil_osf1(counters, 64, (void *)(uintptr_t)loop_at(0), 65536);
-	EXPECT_EQ(EBUSY, errno);
-	errno = 0;
-	profil_osf1(NULL, 0, NULL, 0);
-	EXPECT_EQ(0, errno);
+	EXPECT_ERRNO(EBUSY, profil_osf1(counters, 64, (char *)loops_text, 65536));
+	EXPECT_ERRNO(0, profil_osf1(NULL, 0, NULL, 0));
 	EXPECT_EQ(0, profil_aix(counters, 64, loop_at(0), 0xffff));
 	EXPECT_EQ(0, profil_aix(counters, 0, 0, 0));
 	EXPECT_ERROR(EBUSY, sprofil(&prof, 1, NULL, 0));
 	EXPECT_EQ(0, sprofil(NULL, 0, NULL, 0));
-	EXPECT_ERROR(EBUSY, sprofil_hpux((void *)&prof_hpux, 1, NULL, 0));
-	errno = 0;
-	osProfileInit(&segment, 1);
-	EXPECT_EQ(EBUSY, errno);
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
-	EXPECT_EQ(0U, counters_sum(counters, 2, ARRAY_SIZE(counters)));
-	EXPECT_LE(FEW, pcsample(NULL, 0));
+	EXPECT_ERROR(EBUSY, sprofil_hpux(&prof_hpux, 1, NULL, 0));
+	EXPECT_ERRNO(EBUSY, osProfileInit(&segment, 1));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, TICKS));
+	EXPECT_EQ(0U, hits());
+	EXPECT_LE(TICKS, pcsample(NULL, 0));
 	EXPECT_TRUE(is_off(SCOPE));
 }
 

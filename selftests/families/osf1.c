@@ -16,10 +16,12 @@ static int on(void *buffer, size_t size, u64 offset, u32 scale)
 	return errno;
 }
 
-static void off(void)
+static int off(void)
 {
-	profil(NULL, 0, NULL, 0);
+	return on(NULL, 0, 0, 0);
 }
+
+static const struct form osf1 = { on, off, 2 };
 
 /* Loop i is counted in counter i. */
 static int on_loops(void)
@@ -33,19 +35,7 @@ static int on_loops(void)
 	EXPECT_EQ(12345, errno);		\
 } while (0)
 
-FIXTURE(osf1) {
-};
-
-FIXTURE_SETUP(osf1)
-{
-	ASSERT_IS_OFF();
-}
-
-FIXTURE_TEARDOWN(osf1)
-{
-	off();
-	EXPECT_IS_OFF();
-}
+FAMILY_FIXTURE(osf1, off())
 
 TEST_F(osf1, an_odd_length_writes_no_byte_past_it)
 {
@@ -72,7 +62,7 @@ TEST_F(osf1, the_offset_is_where_the_text_begins)
 	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
 	ASSERT_EQ(0, session_stats(SCOPE, &s));
 	EXPECT_EQ(s.ticks, s.outside);
-	EXPECT_PLACES(on, off,
+	EXPECT_PLACES(&osf1,
 		      { BEFORE, 65536, OUTSIDE }, { 0, 65536, 0 }, { 6, 65536, 3 });
 }
 
@@ -117,49 +107,31 @@ TEST_F(osf1, getsysinfo_returns_the_rate_of_the_clock)
 	EXPECT_ERROR(EFAULT, getsysinfo(GSI_CLK_TCK, NULL, sizeof(hz)));
 }
 
-TEST_F(osf1, d_times_scale_is_a_byte_of_the_buffer)
-{
-	EXPECT_PLACES(on, off,
-		      { 0, 65536, 0 }, { 1, 65536, 0 }, { 2, 65536, 1 }, { 3, 65536, 1 },
-		      { 2, 65535, 0 }, { 3, 65535, 1 }, { 6, 32768, 1 }, { 8, 32768, 2 });
-}
+TEST_PLACES(osf1, d_times_scale_is_a_byte_of_the_buffer, &osf1,
+	    { 0, 65536, 0 }, { 1, 65536, 0 }, { 2, 65536, 1 }, { 3, 65536, 1 },
+	    { 2, 65535, 0 }, { 3, 65535, 1 }, { 6, 32768, 1 }, { 8, 32768, 2 })
 
-TEST_F(osf1, counts_if_the_result_is_less_than_the_length)
-{
-	EXPECT_PLACES(on, off,
-		      { 15, 65536, 7 }, { 16, 65536, OUTSIDE },
-		      { 31, 32768, 7 }, { 32, 32768, OUTSIDE },
-		      { 1ULL << 32, 65536, OUTSIDE }, { (1ULL << 34) + 4, 32768, OUTSIDE });
-}
+TEST_PLACES(osf1, counts_if_the_result_is_less_than_the_length, &osf1,
+	    { 15, 65536, 7 }, { 16, 65536, OUTSIDE },
+	    { 31, 32768, 7 }, { 32, 32768, OUTSIDE },
+	    { 1ULL << 32, 65536, OUTSIDE }, { (1ULL << 34) + 4, 32768, OUTSIDE })
 
-TEST_F(osf1, scale_0x10000_is_1_to_1)
-{
-	EXPECT_PLACES(on, off,
-		      { 0, 0x10000, 0 }, { 2, 0x10000, 1 }, { 4, 0x10000, 2 }, { 14, 0x10000, 7 });
-}
+TEST_PLACES(osf1, scale_0x10000_is_1_to_1, &osf1,
+	    { 0, 0x10000, 0 }, { 2, 0x10000, 1 }, { 4, 0x10000, 2 }, { 14, 0x10000, 7 })
 
-TEST_F(osf1, scale_0x8000_maps_pairs_together)
-{
-	EXPECT_PLACES(on, off,
-		      { 0, 0x8000, 0 }, { 2, 0x8000, 0 }, { 4, 0x8000, 1 }, { 6, 0x8000, 1 },
-		      { 28, 0x8000, 7 }, { 30, 0x8000, 7 });
-}
+TEST_PLACES(osf1, scale_0x8000_maps_pairs_together, &osf1,
+	    { 0, 0x8000, 0 }, { 2, 0x8000, 0 }, { 4, 0x8000, 1 }, { 6, 0x8000, 1 },
+	    { 28, 0x8000, 7 }, { 30, 0x8000, 7 })
 
-TEST_F(osf1, a_scale_has_more_than_16_bits)
-{
-	EXPECT_PLACES(on, off,
-		      { 1, 0x20000, 1 }, { 4, 0x20000, 4 }, { 7, 0x20000, 7 },
-		      { 8, 0x20000, OUTSIDE }, { 1, 0xffffffff, OUTSIDE });
-}
+TEST_PLACES(osf1, a_scale_has_more_than_16_bits, &osf1,
+	    { 1, 0x20000, 1 }, { 4, 0x20000, 4 }, { 7, 0x20000, 7 },
+	    { 8, 0x20000, OUTSIDE }, { 1, 0xffffffff, OUTSIDE })
 
 /* By the formula, d = 65536 would be in counter 1, and d = 2^19 in no counter. */
-TEST_F(osf1, scale_2_counts_every_pc_in_the_first_counter)
-{
-	EXPECT_PLACES(on, off,
-		      { 0, 2, 0 }, { 1, 2, 0 }, { 65536, 2, 0 }, { 1 << 19, 2, 0 },
-		      { 1ULL << 32, 2, 0 }, { BEFORE, 2, OUTSIDE },
-		      { 65536, 3, 1 });
-}
+TEST_PLACES(osf1, scale_2_counts_every_pc_in_the_first_counter, &osf1,
+	    { 0, 2, 0 }, { 1, 2, 0 }, { 65536, 2, 0 }, { 1 << 19, 2, 0 },
+	    { 1ULL << 32, 2, 0 }, { BEFORE, 2, OUTSIDE },
+	    { 65536, 3, 1 })
 
 TEST_F(osf1, scale_0_or_1_turns_it_off)
 {
@@ -210,13 +182,10 @@ TEST_F(osf1, a_length_of_0_is_on_and_counts_nothing)
 	EXPECT_IS_ON();
 }
 
-TEST_F(osf1, scale_0177777_is_about_1_to_1_and_077777_pairs)
-{
-	EXPECT_PLACES(on, off,
-		      { 0, 0177777, 0 }, { 3, 0177777, 1 }, { 5, 0177777, 2 }, { 15, 0177777, 7 },
-		      { 17, 0177777, OUTSIDE }, { 3, 077777, 0 }, { 5, 077777, 1 },
-		      { 7, 077777, 1 }, { 9, 077777, 2 });
-}
+TEST_PLACES(osf1, scale_0177777_is_about_1_to_1_and_077777_pairs, &osf1,
+	    { 0, 0177777, 0 }, { 3, 0177777, 1 }, { 5, 0177777, 2 }, { 15, 0177777, 7 },
+	    { 17, 0177777, OUTSIDE }, { 3, 077777, 0 }, { 5, 077777, 1 },
+	    { 7, 077777, 1 }, { 9, 077777, 2 })
 
 TEST_F(osf1, errno_stays_as_it_was)
 {
