@@ -8,11 +8,9 @@
  * iteration. If an iteration takes longer than threshold, it was interrupted, and its time is
  * stored in gaps. Returns the number of these iterations, which may be larger than max_gaps.
  *
- * size_t bench_system_loop(uint64_t iterations, uint64_t threshold,
- *			    uint64_t *gaps, size_t max_gaps, int fd, void *buffer);
+ * ssize_t bench_read(int fd, void *buffer);
  *
- * The same, but an iteration is a read() of BENCH_READ_BYTES from fd, nearly all of which runs in
- * the kernel. This function is before bench_loop_end, so its pcs are in the ranges of the loop.
+ * Reads BENCH_READ_BYTES. It is before bench_loop_end, so its pcs are in the ranges of the loop.
  *
  * size_t bench_framed_loop(uint64_t iterations, uint64_t threshold,
  *			    uint64_t *gaps, size_t max_gaps, const void *frame);
@@ -63,73 +61,17 @@ bench_loop:
 	.cfi_endproc
 	.size	bench_loop, . - bench_loop
 
-	.globl	bench_system_loop
-	.type	bench_system_loop, @function
-bench_system_loop:
+	.globl	bench_read
+	.type	bench_read, @function
+bench_read:
 	.cfi_startproc
-	push	%rbx
-	.cfi_adjust_cfa_offset 8
-	push	%rbp
-	.cfi_adjust_cfa_offset 8
-	push	%r12
-	.cfi_adjust_cfa_offset 8
-	push	%r13
-	.cfi_adjust_cfa_offset 8
-	push	%r14
-	.cfi_adjust_cfa_offset 8
-	push	%r15
-	.cfi_adjust_cfa_offset 8
-	mov	%rdi, %rbx		/* iterations */
-	mov	%rsi, %rbp		/* threshold */
-	mov	%rdx, %r12		/* next gap */
-	mov	%rcx, %r13		/* room in gaps */
-	xor	%r14d, %r14d		/* gaps so far */
-	rdtsc
-	shl	$32, %rdx
-	or	%rdx, %rax
-	mov	%rax, %r15		/* the clock in the last iteration */
-1:
 	xor	%eax, %eax		/* read */
-	mov	%r8, %rdi
-	mov	%r9, %rsi
 	mov	$BENCH_READ_BYTES, %edx
 	syscall
-	rdtsc
-	shl	$32, %rdx
-	or	%rdx, %rax
-	mov	%rax, %rdx
-	sub	%r15, %rdx
-	mov	%rax, %r15
-	cmp	%rbp, %rdx
-	ja	3f
-2:
-	dec	%rbx
-	jnz	1b
-	mov	%r14, %rax
-	pop	%r15
-	.cfi_adjust_cfa_offset -8
-	pop	%r14
-	.cfi_adjust_cfa_offset -8
-	pop	%r13
-	.cfi_adjust_cfa_offset -8
-	pop	%r12
-	.cfi_adjust_cfa_offset -8
-	pop	%rbp
-	.cfi_adjust_cfa_offset -8
-	pop	%rbx
-	.cfi_adjust_cfa_offset -8
 	ret
-3:
-	cmp	%r13, %r14
-	jae	4f
-	mov	%rdx, (%r12)
-	add	$8, %r12
-4:
-	inc	%r14
-	jmp	2b
 	.cfi_endproc
 bench_loop_end:
-	.size	bench_system_loop, . - bench_system_loop
+	.size	bench_read, . - bench_read
 
 	.globl	bench_framed_loop
 	.type	bench_framed_loop, @function

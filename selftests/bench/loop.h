@@ -5,15 +5,15 @@
 
 #define BENCH_LOOP_LENGTH	1009	/* instructions in an iteration */
 #define BENCH_LOOP_REST		10	/* of these, all but the filling instructions */
-#define BENCH_READ_BYTES	16384	/* in an iteration of the system loop */
+#define BENCH_READ_BYTES	16384
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 size_t bench_loop(uint64_t iterations, uint64_t threshold, uint64_t *gaps, size_t max_gaps);
-size_t bench_system_loop(uint64_t iterations, uint64_t threshold, uint64_t *gaps, size_t max_gaps,
-			 int fd, void *buffer);
+ssize_t bench_read(int fd, void *buffer);
 size_t bench_framed_loop(uint64_t iterations, uint64_t threshold, uint64_t *gaps, size_t max_gaps,
 			 const void *frame);
 extern const char bench_loop_end[];

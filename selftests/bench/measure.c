@@ -12,9 +12,9 @@
  * of the middle 80 %. The other 20 % are left out because some ticks do unrelated work, which is
  * longer than the samples.
  *
- *	measure TICKS REPETITIONS ROW...
+ *	measure TICKS REPETITIONS [ROW...]
  *
- * prints a line for each figure: name, median, mean and number of samples, separated by tabs; or
+ * measures these rows, or all but the worst ticks. It prints a line for each figure: name, median, mean and number of samples, separated by tabs; or
  * the row's name, "-", and the reason why the row could not be measured.
  */
 #include "measure.h"
@@ -141,14 +141,26 @@ static size_t framed_loop(u64 iterations, u64 threshold)
 	return bench_framed_loop(iterations, threshold, rounds, max_rounds, frame);
 }
 
+/* Like bench_loop(), but an iteration is a read(), nearly all of which runs in the kernel. */
 static size_t system_loop(u64 iterations, u64 threshold)
 {
 	static char buffer[BENCH_READ_BYTES];
 	static int fd = -1;
+	u64 last, now;
+	size_t nr = 0;
 
 	if (fd < 0)
 		fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
-	return bench_system_loop(iterations, threshold, rounds, max_rounds, fd, buffer);
+	for (last = __builtin_ia32_rdtsc(); iterations--; last = now) {
+		bench_read(fd, buffer);
+		now = __builtin_ia32_rdtsc();
+		if (now - last <= threshold)
+			continue;
+		if (nr < max_rounds)
+			rounds[nr] = now - last;
+		nr++;
+	}
+	return nr;
 }
 
 /* Returns the shortest time of an iteration. Nearly all iterations take this time. */
@@ -306,8 +318,17 @@ static bool run_nobody(const struct row *row)
 #define WHOLE(n) \
 	{ .name = "whole-" n, .run = run_whole }
 
-#define THREADS(n, kind, ...) \
-	{ .name = (n), .run = run_threads, .threads = (kind), .ranges = 1, __VA_ARGS__ }
+#define THREADS_AS(n, kind, ...) \
+	{ .name = kind "-" #n, .run = run_threads, .threads = (n), .ranges = 1, __VA_ARGS__ }
+
+#define THREADS(n)						\
+	THREADS_AS(n, "asleep"),				\
+	THREADS_AS(n, "running", .running = true),		\
+	THREADS_AS(n, "own", .scope = PROFIL_SCOPE_THREAD)
+
+#define OTHERS(n, ...)							\
+	PROCESS("later-" #n, 1, .others = (n), .later = true, __VA_ARGS__),	\
+	PROCESS("others-" #n, 1, .others = (n), __VA_ARGS__)
 
 #define HISTOGRAM(n, kib, ...) \
 	{ .name = "histogram-" n, .run = run_histogram, .histogram = (kib) * 1024UL, __VA_ARGS__ }
@@ -363,34 +384,21 @@ static struct row rows[] = {
 	{ .name = "tables-110", .run = run_record, .records = 4096, .frames = 110,
 	  .by_table = true },
 	WHOLE("profil"),
-	THREADS("asleep-4", 4),
-	THREADS("asleep-16", 16),
-	THREADS("asleep-64", 64),
-	THREADS("asleep-256", 256),
-	THREADS("running-4", 4, .running = true),
-	THREADS("running-16", 16, .running = true),
-	THREADS("running-64", 64, .running = true),
-	THREADS("running-256", 256, .running = true),
-	THREADS("own-1", 1, .scope = PROFIL_SCOPE_THREAD),
-	THREADS("own-4", 4, .scope = PROFIL_SCOPE_THREAD),
-	THREADS("own-16", 16, .scope = PROFIL_SCOPE_THREAD),
-	THREADS("own-64", 64, .scope = PROFIL_SCOPE_THREAD),
-	THREADS("own-256", 256, .scope = PROFIL_SCOPE_THREAD),
+	THREADS_AS(1, "own", .scope = PROFIL_SCOPE_THREAD),
+	THREADS(4),
+	THREADS(16),
+	THREADS(64),
+	THREADS(256),
 	HISTOGRAM("64K", 64),
 	HISTOGRAM("1M", 1024),
 	HISTOGRAM("16M", 16 * 1024, .once = true),
 	HISTOGRAM("256M", 256 * 1024, .once = true),
 	HISTOGRAM("1G", 1024 * 1024, .once = true),
-	PROCESS("later-1", 1, .others = 1, .later = true),
-	PROCESS("later-10", 1, .others = 10, .later = true),
-	PROCESS("later-100", 1, .others = 100, .later = true),
-	PROCESS("later-1000", 1, .others = 1000, .later = true, .once = true),
-	PROCESS("later-10000", 1, .others = 10000, .later = true, .once = true),
-	PROCESS("others-1", 1, .others = 1),
-	PROCESS("others-10", 1, .others = 10),
-	PROCESS("others-100", 1, .others = 100),
-	PROCESS("others-1000", 1, .others = 1000, .once = true),
-	PROCESS("others-10000", 1, .others = 10000, .once = true),
+	OTHERS(1),
+	OTHERS(10),
+	OTHERS(100),
+	OTHERS(1000, .once = true),
+	OTHERS(10000, .once = true),
 	{ .name = "worst-hits", .run = run_worst, .once = true },
 	{ .name = "worst-records", .run = run_worst, .records = 512, .once = true },
 	{ .name = "nobody", .run = run_nobody },
@@ -424,8 +432,8 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && !strcmp(argv[1], WHOLE_PROGRAM))
 		return whole_program(argc, argv);
-	if (argc < 4) {
-		fprintf(stderr, "usage: measure TICKS REPETITIONS ROW...\n");
+	if (argc < 3) {
+		fprintf(stderr, "usage: measure TICKS REPETITIONS [ROW...]\n");
 		return 1;
 	}
 	asked = strtoul(argv[1], NULL, 10);
@@ -436,6 +444,8 @@ int main(int argc, char **argv)
 	}
 	for (int i = 3; i < argc; i++)
 		find_row(argv[i])->chosen = true;
+	for (struct row *row = rows; row < rows + NR_ROWS && argc == 3; row++)
+		row->chosen = row->run != run_worst;
 
 	setrlimit(RLIMIT_MEMLOCK, &unlimited);
 	ask();
