@@ -102,11 +102,9 @@ TEST_F(aix, the_high_16_bits_are_ignored)
 	EXPECT_PLACES(&first_form,
 		      { 6, 0x1ffff, 3 }, { 6, 0xffff8000, 2 }, { 1 << 19, 0x10002, 0 });
 	for (unsigned int i = 0; i < ARRAY_SIZE(off_too); i++) {
-		EXPECT_NO_ERROR(on(counters, 64, OFFSET, off_too[i]));
-		EXPECT_TRUE(is_off(SCOPE));
+		EXPECT_LEAVES_OFF(on(counters, 64, OFFSET, off_too[i]));
 		ASSERT_EQ(0, on_loops());
-		EXPECT_NO_ERROR(on(counters, 64, OFFSET, off_too[i]));
-		EXPECT_TRUE(is_off(SCOPE));
+		EXPECT_LEAVES_OFF(on(counters, 64, OFFSET, off_too[i]));
 	}
 }
 
@@ -125,22 +123,18 @@ TEST_F(aix, scale_0_or_1_turns_it_off)
 	for (u32 scale = 0; scale <= 1; scale++) {
 		ASSERT_EQ(0, on_loops());
 		EXPECT_TRUE(still_on());
-		EXPECT_NO_ERROR(on(counters, 64, OFFSET, scale));
-		EXPECT_TRUE(is_off(SCOPE));
+		EXPECT_LEAVES_OFF(on(counters, 64, OFFSET, scale));
 		/* whatever the buffer */
 		ASSERT_EQ(0, on_loops());
-		EXPECT_NO_ERROR(on((void *)16, 64, OFFSET, scale));
-		EXPECT_TRUE(is_off(SCOPE));
+		EXPECT_LEAVES_OFF(on((void *)16, 64, OFFSET, scale));
 	}
 }
 
 TEST_F(aix, size_0_turns_the_first_form_off)
 {
-	EXPECT_NO_ERROR(on(counters, 0, OFFSET, 0xffff));
-	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_LEAVES_OFF(on(counters, 0, OFFSET, 0xffff));
 	ASSERT_EQ(0, on_loops());
-	EXPECT_NO_ERROR(on(counters, 0, OFFSET, 0xffff));
-	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_LEAVES_OFF(on(counters, 0, OFFSET, 0xffff));
 	ASSERT_EQ(0, second_on_loops());
 	EXPECT_NO_ERROR(on(counters, 0, OFFSET, 0xffff));
 	EXPECT_TRUE(still_on());
@@ -221,8 +215,7 @@ TEST_F(aix, p_scale_0_or_1_counts_nothing_in_its_region)
 		EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
 		EXPECT_TRUE(loop_until(1, counter(counters, 2, 16) >= more));
 		EXPECT_EQ(0, counters_sum(counters, 2, 16));
-		EXPECT_EQ(0, second_off());
-		EXPECT_TRUE(is_off(SCOPE));
+		EXPECT_LEAVES_OFF(second_off());
 	}
 }
 
@@ -322,8 +315,7 @@ TEST_F(aix, buffers_must_be_contiguous)
 	/* an odd byte is not a gap */
 	profs[1].p_bufsize = 7;
 	EXPECT_NO_ERROR(SECOND(profs));
-	EXPECT_EQ(0, second_off());
-	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_LEAVES_OFF(second_off());
 	/* but two bytes are a gap */
 	profs[0].p_buff = counters + 5;
 	EXPECT_ERROR(EFAULT, SECOND(profs));
@@ -338,8 +330,7 @@ TEST_F(aix, p_high_0_in_the_first_turns_the_second_form_off)
 	EXPECT_NO_ERROR(second_off());
 	ASSERT_EQ(0, second_on_loops());
 	EXPECT_TRUE(still_on());
-	EXPECT_NO_ERROR(second_off());
-	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_LEAVES_OFF(second_off());
 }
 
 /*
@@ -366,8 +357,7 @@ TEST_F(aix, the_child_knows_which_form_turned_it_on)
 	ASSERT_EQ(0, on_loops());
 	EXPECT_EQ(0, status_in_child(turn_off_in_the_child()));
 	EXPECT_TRUE(still_on());
-	off();
-	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_LEAVES_OFF(off());
 }
 
 TEST_F(aix, one_form_does_not_turn_the_other_off)
@@ -375,16 +365,14 @@ TEST_F(aix, one_form_does_not_turn_the_other_off)
 	ASSERT_EQ(0, on_loops());
 	EXPECT_NO_ERROR(second_off());
 	EXPECT_TRUE(still_on());
-	off();
-	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_LEAVES_OFF(off());
 
 	ASSERT_EQ(0, second_on_loops());
 	EXPECT_NO_ERROR(on(counters, 64, 0, 0));
 	EXPECT_NO_ERROR(on(counters, 64, 0, 1));
 	EXPECT_NO_ERROR(on(counters, 0, 0, 0xffff));
 	EXPECT_TRUE(still_on());
-	EXPECT_EQ(0, second_off());
-	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_LEAVES_OFF(second_off());
 }
 
 static u16 other[LOOPS];
@@ -420,8 +408,7 @@ TEST_F(aix, cannot_be_turned_on_when_it_is_on)
 		/* Only the form that turned it on turns it off. */
 		EXPECT_NO_ERROR(form == 1 ? second_off() : on(counters, 64, 0, 0));
 		EXPECT_TRUE(still_on());
-		EXPECT_NO_ERROR(form == 1 ? on(counters, 64, 0, 0) : second_off());
-		EXPECT_TRUE(is_off(SCOPE));
+		EXPECT_LEAVES_OFF(form == 1 ? on(counters, 64, 0, 0) : second_off());
 	}
 }
 
@@ -430,8 +417,7 @@ TEST_F(aix, cannot_be_turned_off_when_it_is_off)
 	EXPECT_NO_ERROR(on(counters, 64, 0, 0));
 	EXPECT_NO_ERROR(on(counters, 64, 0, 1));
 	EXPECT_NO_ERROR(on(counters, 0, 0, 0xffff));
-	EXPECT_NO_ERROR(second_off());
-	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_LEAVES_OFF(second_off());
 }
 
 TEST_F(aix, has_no_effect_on_another_familys_profile)

@@ -108,12 +108,10 @@ TEST_F(bsd, scale_0_turns_it_off)
 {
 	EXPECT_NO_ERROR(profil(NULL, 0, 0, 0));
 	ASSERT_EQ(0, on_loops());
-	EXPECT_NO_ERROR(on(counters, sizeof(counters), LOOPS_OFFSET, 0));
-	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_LEAVES_OFF(on(counters, sizeof(counters), LOOPS_OFFSET, 0));
 	/* whatever the buffer */
 	ASSERT_EQ(0, on_loops());
-	EXPECT_NO_ERROR(on((void *)16, 64, 0, 0));
-	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_LEAVES_OFF(on((void *)16, 64, 0, 0));
 }
 
 TEST_F(bsd, scale_1_does_not_turn_it_off)
@@ -240,13 +238,11 @@ TEST_F(bsd, a_tick_is_counted_in_one_area_only)
 
 TEST_F(bsd, add_profil_does_nothing_without_a_profile)
 {
-	EXPECT_NO_ERROR(add_loop(added[0], 4, 3));
-	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_LEAVES_OFF(add_loop(added[0], 4, 3));
 	/* also after a profile that was turned off */
 	ASSERT_EQ(0, on_loop(0));
 	off();
-	EXPECT_NO_ERROR(add_loop(added[0], 4, 3));
-	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_LEAVES_OFF(add_loop(added[0], 4, 3));
 	/* or while another family's profile is on */
 	ASSERT_EQ(0, on_loop(0));
 	ASSERT_EQ(0, glibc_profil(counters, 16, loop_at(0)));

@@ -56,6 +56,12 @@ struct form {
 		EXPECT_IS_OFF();		\
 	}
 
+/* Checks that the call returns 0, leaves errno alone, and leaves profiling off. */
+#define EXPECT_LEAVES_OFF(call) do {		\
+	EXPECT_NO_ERROR(call);			\
+	EXPECT_TRUE(is_off(SCOPE));		\
+} while (0)
+
 /*
  * Places
  */

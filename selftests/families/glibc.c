@@ -88,8 +88,7 @@ TEST_F(profil, a_null_buffer_turns_it_off)
 	ASSERT_EQ(0, on_loop());
 	EXPECT_TRUE(loop_burn(SCOPE, 0, MANY));
 	EXPECT_IS_ON();
-	EXPECT_EQ(0, profil(null, sizeof(counters), loop_at(0), 65536));
-	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_LEAVES_OFF(profil(null, sizeof(counters), loop_at(0), 65536));
 	before = hits();
 	EXPECT_LT(0U, before);
 	loop_run(0, 32 * LOOP_BURST);
@@ -99,8 +98,7 @@ TEST_F(profil, a_null_buffer_turns_it_off)
 TEST_F(profil, scale_0_turns_it_off)
 {
 	ASSERT_EQ(0, on_loop());
-	EXPECT_EQ(0, profil(counters, sizeof(counters), loop_at(0), 0));
-	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_LEAVES_OFF(profil(counters, sizeof(counters), loop_at(0), 0));
 	EXPECT_EQ(0U, hits());
 }
 
@@ -248,16 +246,14 @@ TEST_F(sprofil, a_region_ends_where_its_counters_end)
 	EXPECT_PLACES_IN(&shorts, 8, { 9, 65535, 3 }, { 10, 65535, OUTSIDE });
 	EXPECT_PLACES_IN(&ints, 16, { 15, 65536, 3 }, { 16, 65536, OUTSIDE });
 	/* No region is left. */
-	EXPECT_EQ(0, on_ints(counters, 3, loop_at(0), 65536));
-	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_LEAVES_OFF(on_ints(counters, 3, loop_at(0), 65536));
 }
 
 TEST_F(sprofil, a_pr_scale_below_2_counts_nothing)
 {
 	EXPECT_PLACES_IN(&shorts, 2, { 16, 2, 0 });
 	for (u32 scale = 0; scale <= 1; scale++) {
-		EXPECT_EQ(0, on_shorts(counters, 2, loop_at(0) - 16, scale));
-		EXPECT_TRUE(is_off(SCOPE));
+		EXPECT_LEAVES_OFF(on_shorts(counters, 2, loop_at(0) - 16, scale));
 	}
 }
 
@@ -376,12 +372,10 @@ TEST_F(sprofil, profcnt_0_turns_it_off)
 {
 	struct prof prof = region(first, 2, 0, 8);
 
-	EXPECT_EQ(0, sprofil(&prof, 0, NULL, 0));
-	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_LEAVES_OFF(sprofil(&prof, 0, NULL, 0));
 	ASSERT_EQ(0, sprofil(&prof, 1, NULL, 0));
 	EXPECT_IS_ON();
-	EXPECT_EQ(0, sprofil(&prof, 0, NULL, 0));
-	EXPECT_TRUE(is_off(SCOPE));
+	EXPECT_LEAVES_OFF(sprofil(&prof, 0, NULL, 0));
 	EXPECT_EQ(0, off());
 }
 

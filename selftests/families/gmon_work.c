@@ -7,7 +7,6 @@
  */
 #define _GNU_SOURCE
 #include <link.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/gmon.h>
@@ -15,6 +14,7 @@
 
 #include "loop.h"
 #include "process.h"
+#include "threads.h"
 
 #define SCOPE	PROFIL_SCOPE_PROCESS
 
@@ -77,8 +77,8 @@ static void spin(unsigned int i, u64 ticks)
 	MUST(loop_burn(SCOPE, i, ticks));
 }
 
-/* The same, in a thread whose ticks are not counted in the histogram. */
-static void spin_unseen(unsigned int i, u64 ticks)
+/* The same, with a session of the thread, so that the program's need not be on. */
+static void spin_with_session(unsigned int i, u64 ticks)
 {
 	MUST(!session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
 	MUST(loop_burn(PROFIL_SCOPE_THREAD, i, ticks));
@@ -121,23 +121,13 @@ static void task_spend(void)
 
 static void *thread(void *i)
 {
-	unsigned int n = (uintptr_t)i;
-
-	MUST(!session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
-	MUST(loop_burn(PROFIL_SCOPE_THREAD, n, 12));
-	MUST(!session_stop(PROFIL_SCOPE_THREAD, NULL));
+	spin_with_session((uintptr_t)i, 12);
 	return NULL;
 }
 
 static void task_threads(void)
 {
-	pthread_t threads[LOOPS];
-	unsigned int i;
-
-	for (i = 0; i < LOOPS; i++)
-		MUST(!pthread_create(&threads[i], NULL, thread, (void *)(uintptr_t)i));
-	for (i = 0; i < LOOPS; i++)
-		MUST(!pthread_join(threads[i], NULL));
+	in_threads(LOOPS, thread);
 	say("hit", stop());
 }
 
@@ -152,7 +142,7 @@ static void task_control(void)
 	MUST(is_off(SCOPE));
 	MUST(timer_is_free());
 	calls(200);
-	spin_unseen(1, 10);
+	spin_with_session(1, 10);
 
 	moncontrol(1);
 	MUST(stats().state == PROFIL_STATE_ON);
@@ -189,11 +179,7 @@ static void *fill(void *unused)
 
 static void task_full(void)
 {
-	pthread_t other;
-
-	MUST(!pthread_create(&other, NULL, fill, NULL));
-	fill(NULL);
-	MUST(!pthread_join(other, NULL));
+	in_threads(2, fill);
 	say("hit", stop());
 }
 

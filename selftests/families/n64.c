@@ -3,7 +3,7 @@
  * The profiler of the Nintendo 64, and the command profil gperf, which reads its counters. The
  * sentences of the manual page are in sentences/n64
  */
-#include "classic.h"
+#include "family.h"
 
 #include <linux/capability.h>
 #include <stdarg.h>
@@ -15,16 +15,10 @@
 #include <profil/illumos.h>
 #include <profil/n64.h>
 
-#include "loop.h"
-#include "old.h"
 #include "users.h"
 
 /* The period that the manual page calls typical is long for a test. */
 #define PERIOD		1000U
-/* A loop has at least SOME of FEW ticks. The others are between its bursts. */
-#define FEW		16
-#define SOME		(FEW / 4)
-
 /* A loop has 8 words. Its pc is in the fifth. */
 #define WORDS		(LOOP_SIZE / 4)
 #define WORD_OF(loop)	(WORDS * (loop) + LOOP_BLOCK / 4)
@@ -125,14 +119,20 @@ FIXTURE_TEARDOWN(n64)
 	EXPECT_IS_OFF();
 }
 
-/* Runs loop @i, with counters for the first @nr of the segments. */
+/* Starts profiling, with counters for the first @nr of the segments. */
+static void start(OSProf *prof, u32 nr)
+{
+	osProfileInit(prof, nr);
+	osProfileStart(PERIOD);
+}
+
+/* Runs loop @i with them. */
 static bool profile_loop(FIXTURE_DATA(n64) *self, u32 nr, unsigned int i)
 {
 	bool burnt;
 
-	osProfileInit(self->prof, nr);
-	osProfileStart(PERIOD);
-	burnt = loop_burn(SCOPE, i, FEW);
+	start(self->prof, nr);
+	burnt = loop_burn(SCOPE, i, MANY);
 	osProfileStop();
 	return burnt;
 }
@@ -143,7 +143,7 @@ static void expect_run(struct __test_metadata *_metadata, u32 period)
 	const u16 before = HISTO(0)[WORD_OF(0)];
 
 	EXPECT_FINE(osProfileStart(period));
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, MANY));
 	EXPECT_FINE(osProfileStop());
 	EXPECT_LE(before + SOME, HISTO(0)[WORD_OF(0)]);
 }
@@ -156,12 +156,11 @@ TEST_F_CALL(n64, an_old_program_runs, EXPECT_EQ(0, run_beside("old-n64-game", NU
 
 TEST_F(n64, cpu_time_is_added_up_in_disjoint_text)
 {
-	EXPECT_FINE(osProfileInit(self->prof, 2));
-	EXPECT_FINE(osProfileStart(PERIOD));
-	EXPECT_TRUE(loop_burn(SCOPE, 1, 3 * FEW));
-	EXPECT_TRUE(loop_burn(SCOPE, 5, FEW));
+	EXPECT_FINE(start(self->prof, 2));
+	EXPECT_TRUE(loop_burn(SCOPE, 1, 3 * MANY));
+	EXPECT_TRUE(loop_burn(SCOPE, 5, MANY));
 	EXPECT_FINE(osProfileStop());
-	EXPECT_LE(2 * FEW, HISTO(0)[WORD_OF(1)]);
+	EXPECT_LE(2 * MANY, HISTO(0)[WORD_OF(1)]);
 	EXPECT_LT(HISTO(1)[WORD_OF(1)], HISTO(0)[WORD_OF(1)]);
 	EXPECT_LE(SOME, HISTO(1)[WORD_OF(1)]);
 }
@@ -176,10 +175,9 @@ TEST_F(n64, all_members_of_the_array_are_segments)
 		prof[i] = segment(0, i, i);
 		prof[i].histo_base += WORDS * i;
 	}
-	osProfileInit(prof, LOOPS);
-	osProfileStart(PERIOD);
+	start(prof, LOOPS);
 	for (i = 0; i < LOOPS; i++)
-		EXPECT_TRUE(loop_burn(SCOPE, i, 2 * FEW));
+		EXPECT_TRUE(loop_burn(SCOPE, i, 2 * MANY));
 	osProfileStop();
 	for (i = 0; i < LOOPS; i++)
 		EXPECT_LT(0, HISTO(0)[WORD_OF(i)]);
@@ -247,10 +245,10 @@ TEST_F(n64, a_pc_in_no_segment_increments_the_overflow_counter)
 	osProfileInit(self->prof, 2);
 	EXPECT_EQ(0U, osProfileOverflow());
 	osProfileStart(PERIOD);
-	EXPECT_TRUE(loop_burn(SCOPE, 6, 2 * FEW));
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 6, 2 * MANY));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, MANY));
 	ASSERT_EQ(0, session_stats(SCOPE, &s));
-	EXPECT_LE(FEW, osProfileOverflow());
+	EXPECT_LE(MANY, osProfileOverflow());
 	EXPECT_EQ(s.ticks, s.hit + s.dropped);
 	osProfileStop();
 	EXPECT_LE(s.hit, sum(0) + sum(1) + osProfileOverflow());
@@ -379,8 +377,7 @@ static void stop_and_go_on(short code, short nr, ...)
 TEST_F(n64, a_handler_may_call_the_profiler)
 {
 	osSetErrorHandler(stop_and_go_on);
-	osProfileInit(self->prof, 1);
-	osProfileStart(PERIOD);
+	start(self->prof, 1);
 	said.calls = 0;
 	osProfileInit(self->prof, 1);
 	EXPECT_EQ(1U, said.calls);
@@ -390,8 +387,7 @@ TEST_F(n64, a_handler_may_call_the_profiler)
 
 TEST_F(n64, INIT_STR_it_is_running)
 {
-	osProfileInit(self->prof, 1);
-	osProfileStart(PERIOD);
+	start(self->prof, 1);
 	EXPECT_TRUE(loop_burn(SCOPE, 0, 3));
 	EXPECT_FAULT(ERR_OSPROFILEINIT_STR, EBUSY, 0, osProfileInit(self->prof, 1));
 	/* Profiling continues, and no counter was cleared. */
@@ -508,8 +504,7 @@ TEST_F(n64, STOP_TIMER_the_session_is_another_familys)
 {
 	static u16 other[64];
 
-	osProfileInit(self->prof, 1);
-	osProfileStart(PERIOD);
+	start(self->prof, 1);
 	ASSERT_EQ(0, profil(other, sizeof(other), addr(loops_text), 65536));
 	EXPECT_FAULT(ERR_OSPROFILESTOP_TIMER, ESRCH, 0, osProfileStop());
 	EXPECT_EQ(PROFIL_STATE_ON, state_of(SCOPE));	/* the session of the other family */
@@ -526,8 +521,7 @@ TEST_F(n64, stop_with_an_unmapped_histogram_fails_with_EFAULT_and_stops)
 	void *gone = map_private(PAGE);
 
 	self->prof[0].histo_base = gone;
-	EXPECT_FINE(osProfileInit(self->prof, 1));
-	EXPECT_FINE(osProfileStart(PERIOD));
+	EXPECT_FINE(start(self->prof, 1));
 	ASSERT_EQ(0, munmap(gone, PAGE));
 	EXPECT_TRUE(loop_burn(SCOPE, 0, 3));
 	EXPECT_FAULT(ERR_OSPROFILE_ERRNO, EFAULT, 0, osProfileStop());
@@ -541,10 +535,9 @@ TEST_F(n64, stop_needs_no_free_descriptor_unless_the_kept_one_was_closed)
 	u64 counted;
 	int last;
 
-	EXPECT_FINE(osProfileInit(self->prof, 1));
-	EXPECT_FINE(osProfileStart(PERIOD));
+	EXPECT_FINE(start(self->prof, 1));
 	ASSERT_LE(0, take_all_descriptors());
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, MANY));
 	EXPECT_FINE(osProfileStop());
 	counted = sum(0);
 	EXPECT_LE(SOME, counted);
@@ -555,7 +548,7 @@ TEST_F(n64, stop_needs_no_free_descriptor_unless_the_kept_one_was_closed)
 	last = take_all_descriptors();
 	ASSERT_LE(0, last);
 	EXPECT_FAULT(ERR_OSPROFILE_ERRNO, EMFILE, 0, osProfileStop());
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, MANY));
 	ASSERT_EQ(0, close(last));
 	EXPECT_FINE(osProfileStop());
 	EXPECT_LE(counted + SOME, sum(0));
@@ -587,7 +580,7 @@ TEST_F(n64, counters_may_have_32_bits)
 	EXPECT_EQ(0x55555555, memory[0].wide[LOOPS * WORDS]);
 	memory[0].wide[WORD_OF(7)] = 65535;
 	osProfileStart(PERIOD);
-	EXPECT_TRUE(loop_burn(SCOPE, 7, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 7, MANY));
 	osProfileStop();
 	EXPECT_LE(65535U + SOME, memory[0].wide[WORD_OF(7)]);
 	EXPECT_FAULT(ERR_OSPROFILEINIT_FLAGS, EINVAL, 1,
@@ -604,8 +597,8 @@ TEST_F(n64, overlapping_segments_are_an_error_with_PROF_DISJOINT)
 	EXPECT_EQ(self->prof[1].text_start, said.pointers[1]);
 	EXPECT_FINE(osProfileInitFlags(self->prof, 2, 0));
 	osProfileStart(PERIOD);
-	EXPECT_TRUE(loop_burn(SCOPE, 3, FEW));
-	EXPECT_TRUE(loop_burn(SCOPE, 4, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 3, MANY));
+	EXPECT_TRUE(loop_burn(SCOPE, 4, MANY));
 	osProfileStop();
 	EXPECT_LE(SOME, HISTO(0)[WORD_OF(3)]);
 	EXPECT_EQ(0, HISTO(1)[WORD_OF(0)]);
@@ -631,9 +624,8 @@ TEST_F(n64, other_families_replace_it_and_it_replaces_them)
 	u64 counted;
 
 	ASSERT_EQ(0, profil(other, sizeof(other), addr(loops_text), 65536));
-	EXPECT_FINE(osProfileInit(self->prof, 1));
-	EXPECT_FINE(osProfileStart(PERIOD));
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_FINE(start(self->prof, 1));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, MANY));
 	EXPECT_EQ(-1, pcsample(samples, 4));
 	EXPECT_EQ(EBUSY, errno);
 	counted = sum(0);
@@ -641,7 +633,7 @@ TEST_F(n64, other_families_replace_it_and_it_replaces_them)
 	ASSERT_EQ(0, profil(other, sizeof(other), addr(loops_text), 65536));
 	EXPECT_LE(counted, sum(0));
 	counted = sum(0);
-	EXPECT_TRUE(loop_burn(SCOPE, 0, FEW));
+	EXPECT_TRUE(loop_burn(SCOPE, 0, MANY));
 	EXPECT_EQ(counted, sum(0));
 	/* The library knows that profiling is off, so osProfileInit() succeeds. */
 	EXPECT_FINE(osProfileInit(self->prof, 1));
