@@ -16,39 +16,14 @@ tools=$root/tools
 build_packages=(gcc make libc6-dev binutils linux-libc-dev libdw-dev libelf-dev libiberty-dev
 	zlib1g-dev libprotobuf-c-dev protobuf-c-compiler libcapstone-dev libseccomp-dev)
 
-number=0 failed=0
+. "$root/selftests/tap.sh"
 # The command. A test of its limits can set another one.
 profil=$tmp/profil
-
-# check NAME COMMAND...: runs one test. If it fails, the command prints the reason.
-check() {
-	local name=$1 output
-	shift
-	number=$((number + 1))
-	if output=$("$@" 2>&1 </dev/null); then
-		echo "ok $number $name"
-		return
-	fi
-	failed=$((failed + 1))
-	printf '%s\n' "$output" | sed 's/^/# /'
-	echo "not ok $number $name"
-}
-
-# skip NAME REASON
-skip() {
-	number=$((number + 1))
-	echo "ok $number $1 # SKIP $2"
-}
 
 # begin PACKAGE...: begins the output, and installs the packages that the tests need.
 begin() {
 	echo "TAP version 13"
 	"$root/selftests/need" "${build_packages[@]}" "$@" 2>&1 | sed 's/^/# /'
-}
-
-finish() {
-	echo "1..$number"
-	[ $failed -eq 0 ]
 }
 
 # same WANT COMMAND...: checks that the command prints WANT.
