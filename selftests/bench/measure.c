@@ -14,8 +14,9 @@
  *
  *	measure TICKS REPETITIONS [ROW...]
  *
- * measures these rows, or all but the worst ticks. It prints a line for each figure: name, median, mean and number of samples, separated by tabs; or
- * the row's name, "-", and the reason why the row could not be measured.
+ * measures these rows, or all but the worst ticks. It prints a line for each figure: name, median,
+ * mean and number of samples, separated by tabs; or the row's name, "-", and the reason why the row
+ * could not be measured.
  */
 #include "measure.h"
 

@@ -69,7 +69,10 @@ static int second_off(void)
 	return SECOND(profs);
 }
 
-FAMILY_FIXTURE(aix, glibc_profil(counters, 0, 0, 0))
+FIXTURE(aix) {
+};
+
+FIXTURE_OFF(aix, glibc_profil(counters, 0, 0, 0))
 
 /*
  * First form

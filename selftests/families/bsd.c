@@ -33,7 +33,10 @@ static int on_loops(void)
 	return on(counters, LOOPS * sizeof(*counters), LOOPS_OFFSET, LOOPS_SCALE);
 }
 
-FAMILY_FIXTURE(bsd, off())
+FIXTURE(bsd) {
+};
+
+FIXTURE_OFF(bsd, off())
 
 TEST_F(bsd, each_tick_updates_a_count)
 {

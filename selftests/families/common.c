@@ -49,7 +49,7 @@ static int result(int status)
 }
 
 /* Defines the two functions of a family: @start is for @size bytes of @buffer, and @offset. */
-#define CALLS(family, start, stop)						\
+#define FUNCTIONS(family, start, stop)						\
 	static int family##_start(void *buffer, size_t size, uintptr_t offset)	\
 	{									\
 		return start;							\
@@ -60,40 +60,55 @@ static int result(int status)
 		return stop;							\
 	}
 
-CALLS(glibc, result(profil(buffer ?: null, size, offset, LOOPS_SCALE)), result(profil(null, 0, 0, 0)))
+FUNCTIONS(glibc, result(profil(buffer ?: null, size, offset, LOOPS_SCALE)),
+	  result(profil(null, 0, 0, 0)))
 
-CALLS(sprofil,
-      result(sprofil(&(struct prof){ buffer, size, offset, LOOPS_SCALE }, 1, NULL, PROF_USHORT)),
-      result(sprofil(NULL, 0, NULL, 0)))
+FUNCTIONS(sprofil,
+	  result(sprofil(&(struct prof) { buffer, size, offset, LOOPS_SCALE }, 1, NULL, 0)),
+	  result(sprofil(NULL, 0, NULL, 0)))
 
-CALLS(bsd, result(profil_bsd(buffer, size, offset, LOOPS_SCALE)), result(profil_bsd(NULL, 0, 0, 0)))
+FUNCTIONS(bsd, result(profil_bsd(buffer, size, offset, LOOPS_SCALE)),
+	  result(profil_bsd(NULL, 0, 0, 0)))
 
-CALLS(osf1, ERROR_OF(profil_osf1(buffer, size, (void *)offset, LOOPS_SCALE)),
-      ERROR_OF(profil_osf1(NULL, 0, NULL, 0)))
+FUNCTIONS(osf1, ERROR_OF(profil_osf1(buffer, size, (void *)offset, LOOPS_SCALE)),
+	  ERROR_OF(profil_osf1(NULL, 0, NULL, 0)))
 
-CALLS(aix, result(profil_aix(buffer, size, offset, LOOPS_SCALE)), result(profil_aix(NULL, 0, 0, 0)))
+FUNCTIONS(aix, result(profil_aix(buffer, size, offset, LOOPS_SCALE)),
+	  result(profil_aix(NULL, 0, 0, 0)))
 
-CALLS(aix_second,
-      result(profil_aix((struct prof_aix[]){
-	      { (void *)offset, (void *)UINTPTR_MAX, buffer, size, LOOPS_SCALE }, {} }, -1, 0, 0)),
-      result(profil_aix(&(struct prof_aix){}, -1, 0, 0)))
+static int aix_second_on(void *buffer, size_t size, uintptr_t offset)
+{
+	struct prof_aix profs[] = {
+		{ (void *)offset, (void *)UINTPTR_MAX, buffer, size, LOOPS_SCALE },
+		{},
+	};
+
+	return profil_aix(profs, -1, 0, 0);
+}
+
+FUNCTIONS(aix_second, result(aix_second_on(buffer, size, offset)),
+	  result(profil_aix(&(struct prof_aix) {}, -1, 0, 0)))
 
 /* Counters of four bytes. The call that turns profiling off also returns an error. */
-CALLS(hpux,
-      result(sprofil_hpux(&(struct prof_hpux){ buffer, size, (void *)offset, 2 * LOOPS_SCALE },
-			  1, NULL, PROF_UINT_HPUX)),
-      sprofil_hpux(NULL, 0, NULL, 0) < 0 && errno == E2BIG ? 0 : -1)
+FUNCTIONS(hpux,
+	  result(sprofil_hpux(&(struct prof_hpux) { buffer, size, (void *)offset, 2 * LOOPS_SCALE },
+			      1, NULL, PROF_UINT_HPUX)),
+	  sprofil_hpux(NULL, 0, NULL, 0) < 0 && errno == E2BIG ? 0 : -1)
 
 /* Stores all program counters, since there is no offset. */
-CALLS(illumos, ((void)offset, result(pcsample(buffer, size / sizeof(uintptr_t)))),
-      result(pcsample(NULL, 0)))
+FUNCTIONS(illumos, ((void)offset, result(pcsample(buffer, size / sizeof(uintptr_t)))),
+	  result(pcsample(NULL, 0)))
 
 /* A counter for each word of 4 bytes */
-CALLS(n64,
-      ERROR_OF(osProfileInit(&(OSProf){ buffer, size / 2, (u32 *)offset,
-					(u32 *)offset + size / 2 - 1 }, 1)) ?:
-      ERROR_OF(osProfileStart(1000)),
-      ERROR_OF(osProfileStop()))
+static void n64_init(void *buffer, size_t size, uintptr_t offset)
+{
+	OSProf segment = { buffer, size / 2, (u32 *)offset, (u32 *)offset + size / 2 - 1 };
+
+	osProfileInit(&segment, 1);
+}
+
+FUNCTIONS(n64, ERROR_OF(n64_init(buffer, size, offset)) ?: ERROR_OF(osProfileStart(1000)),
+	  ERROR_OF(osProfileStop()))
 
 /*
  * Geometry: the counter of loop @i, if counting starts at the first byte of the loops' text

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Shared by the tests of the historical calls: the forms of a call, counters, and places. A place is
- * a pc with a known distance d = pc - offset, and with a known counter
+ * Shared by the tests of the historical calls: the forms of a call, counters, and places. A place
+ * is a pc with a known distance d = pc - offset, and with a known counter
  */
 #ifndef _SELFTESTS_FAMILY_H
 #define _SELFTESTS_FAMILY_H
@@ -40,11 +40,8 @@ struct form {
 	u32 width;
 };
 
-/* A fixture without data. Profiling is off at first. @turn_off turns it off at the end: it is 0. */
-#define FAMILY_FIXTURE(name, turn_off)		\
-	FIXTURE(name) {				\
-	};					\
-						\
+/* The functions of a fixture: profiling is off at first, and @turn_off, which is 0, ends it. */
+#define FIXTURE_OFF(name, turn_off)		\
 	FIXTURE_SETUP(name)			\
 	{					\
 		ASSERT_IS_OFF();		\

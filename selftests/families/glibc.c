@@ -31,7 +31,10 @@ static int on_loop(void)
 	return profil(counters, NR_COUNTERS * sizeof(*counters), loop_at(0), 65536);
 }
 
-FAMILY_FIXTURE(profil, profil_off())
+FIXTURE(profil) {
+};
+
+FIXTURE_OFF(profil, profil_off())
 
 TEST_F(profil, most_counts_are_where_most_time_is_spent)
 {
@@ -193,7 +196,10 @@ static int on_ints(void *buffer, size_t size, u64 offset, u32 scale)
 
 static const struct form shorts = { on_shorts, off, 2 }, ints = { on_ints, off, 4 };
 
-FAMILY_FIXTURE(sprofil, off())
+FIXTURE(sprofil) {
+};
+
+FIXTURE_OFF(sprofil, off())
 
 TEST_F(sprofil, each_region_counts_in_its_buffer)
 {

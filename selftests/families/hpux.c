@@ -31,7 +31,7 @@ static struct prof overflow_bin(void *base, u32 width)
 /* As the manual says. The call also returns an error. */
 static int off(void)
 {
-	return sprofil(NULL, 0, NULL, PROF_USHORT) == -1 && errno == E2BIG && is_off(SCOPE) ? 0 : -1;
+	return sprofil(NULL, 0, NULL, 0) == -1 && errno == E2BIG && is_off(SCOPE) ? 0 : -1;
 }
 
 static int on_shorts(void *buffer, size_t size, u64 offset, u32 scale)
@@ -62,7 +62,10 @@ static const struct {
 	{ PROF_UINT64, 8 },
 };
 
-FAMILY_FIXTURE(hpux, off())
+FIXTURE(hpux) {
+};
+
+FIXTURE_OFF(hpux, off())
 
 TEST_F(hpux, it_shows_where_time_is_spent)
 {

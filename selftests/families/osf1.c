@@ -35,7 +35,10 @@ static int on_loops(void)
 	EXPECT_EQ(12345, errno);		\
 } while (0)
 
-FAMILY_FIXTURE(osf1, off())
+FIXTURE(osf1) {
+};
+
+FIXTURE_OFF(osf1, off())
 
 TEST_F(osf1, an_odd_length_writes_no_byte_past_it)
 {

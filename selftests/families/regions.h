@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * For the tests of sprofil(), which glibc and HP-UX have with different structures. They include the
- * header of the family before this one.
+ * For the tests of sprofil(), which glibc and HP-UX have with different structures. They include
+ * the header of the family before this one.
  */
 #ifndef _SELFTESTS_REGIONS_H
 #define _SELFTESTS_REGIONS_H
