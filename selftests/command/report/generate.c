@@ -63,7 +63,8 @@ static void set_clock(void)
 static void put_meta(u32 flags, u32 modes, const char *host, const char *release,
 		     const char *command)
 {
-	const struct format_meta meta = {
+	has_meta = true;
+	format_write(writer, FORMAT_META, &(struct format_meta){
 		.start_time = START_TIME,
 		.start_monotonic = START_MONOTONIC,
 		.tick_ns = tick_ns,
@@ -73,10 +74,7 @@ static void put_meta(u32 flags, u32 modes, const char *host, const char *release
 		.release = release,
 		.pid = 100,
 		.command = command,
-	};
-
-	has_meta = true;
-	format_write(writer, FORMAT_META, &meta);
+	});
 }
 
 static void write_meta(void)
@@ -138,7 +136,7 @@ static void write_file(void)
 
 static void write_stale(void)
 {
-	const struct format_file file = {
+	put(FORMAT_FILE, &(struct format_file){
 		.id = number(1),
 		.ino = 1,
 		.size = 1,
@@ -146,9 +144,7 @@ static void write_stale(void)
 		.build_id_len = 20,
 		.build_id = { 1, 2, 3 },
 		.path = word(2),
-	};
-
-	put(FORMAT_FILE, &file);
+	});
 }
 
 static void write_name(void)
@@ -186,15 +182,12 @@ static u32 map(u32 file, u64 bias)
 
 static struct format_frame read_frame(int i)
 {
-	struct format_frame frame = {};
 	unsigned int file;
 	long long offset;
 
 	if (sscanf(word(i), "%u:%lli", &file, &offset) != 2)
 		errx(1, "stack: not a frame: %s", word(i));
-	frame.offset = offset;
-	frame.mapping = map(file, 0);
-	return frame;
+	return (struct format_frame){ .offset = offset, .mapping = map(file, 0) };
 }
 
 static void write_stack(void)
@@ -214,14 +207,12 @@ static void write_stack(void)
 
 static void write_call(void)
 {
-	const struct format_call call = {
+	put(FORMAT_CALL, &(struct format_call){
 		.id = number(1),
 		.nr = number(2),
 		.arch = number(3),
 		.name = word(4),
-	};
-
-	put(FORMAT_CALL, &call);
+	});
 }
 
 static void put_sample(const struct format_sample *sample)
@@ -253,7 +244,7 @@ static void write_sample(void)
 
 static void write_tick(void)
 {
-	const struct format_sample sample = {
+	put_sample(&(struct format_sample){
 		.thread = number(1),
 		.mapping = map(number(2), number(4)),
 		.offset = number(3),
@@ -263,63 +254,53 @@ static void write_tick(void)
 		.flags = number(8),
 		.stack = optional(9),
 		.call = optional(10),
-	};
-
-	put_sample(&sample);
+	});
 }
 
 static void write_symbol(void)
 {
-	const struct format_symbol symbol = {
+	put(FORMAT_SYMBOL, &(struct format_symbol){
 		.file = number(1),
 		.start = number(2),
 		.end = number(3),
 		.name = nr_words > 4 ? word(4) : "",
-	};
-
-	put(FORMAT_SYMBOL, &symbol);
+	});
 }
 
 static void write_nameless(void)
 {
-	const struct format_nameless nameless = {
+	put(FORMAT_NAMELESS, &(struct format_nameless){
 		.thread = number(1),
 		.reason = number(2),
 		.pid = number(3),
 		.is_dump = number(4),
-	};
-
-	put(FORMAT_NAMELESS, &nameless);
+	});
 }
 
 static void write_detached(void)
 {
-	const struct format_detached detached = {
+	put(FORMAT_DETACHED, &(struct format_detached){
 		.time = START_MONOTONIC,
 		.pid = number(1),
 		.path = word(2),
 		.flags = optional(3),
-	};
-
-	put(FORMAT_DETACHED, &detached);
+	});
 }
 
 static void put_account(const struct format_stats *stats, u64 own)
 {
-	const struct format_account account = {
+	has_account = true;
+	put(FORMAT_STATS, &(struct format_account){
 		.stats = *stats,
 		.own = own,
 		.time = START_MONOTONIC + 2500000000ULL,
 		.peak_locked = 65536,
-	};
-
-	has_account = true;
-	put(FORMAT_STATS, &account);
+	});
 }
 
 static void write_account(void)
 {
-	const struct format_stats stats = {
+	put_account(&(struct format_stats){
 		.ticks = number(1),
 		.hit = number(2),
 		.outside = number(3),
@@ -330,30 +311,27 @@ static void write_account(void)
 		.missed = number(7),
 		.expected = number(8),
 		.targets = optional(10),
-	};
-
-	put_account(&stats, optional(9));
+	}, optional(9));
 }
 
 static void put_end(u32 status, u32 reason)
 {
-	const struct format_end end = {
+	const u64 all = user_ticks + system_ticks;
+
+	if (!has_account)
+		put_account(&(struct format_stats){
+			.ticks = all,
+			.outside = all,
+			.user = user_ticks,
+			.system = system_ticks,
+			.expected = all,
+		}, 0);
+	has_end = true;
+	put(FORMAT_END, &(struct format_end){
 		.time = START_MONOTONIC + 12300000000ULL,
 		.status = status,
 		.reason = reason,
-	};
-	const struct format_stats all = {
-		.ticks = user_ticks + system_ticks,
-		.outside = user_ticks + system_ticks,
-		.user = user_ticks,
-		.system = system_ticks,
-		.expected = user_ticks + system_ticks,
-	};
-
-	if (!has_account)
-		put_account(&all, 0);
-	has_end = true;
-	put(FORMAT_END, &end);
+	});
 }
 
 static void write_end(void)
@@ -387,7 +365,7 @@ static const struct item items[] = {
 	{ "file", write_file }, { "stale", write_stale }, { "name", write_name },
 	{ "stack", write_stack }, { "call", write_call }, { "symbol", write_symbol },
 	{ "nameless", write_nameless }, { "detached", write_detached },
-	{ "account", write_account }, { "end", write_end }, { "cut", cut }, { "limit", limit },
+	{ "account", write_account }, { "end", write_end }, { "cut", cut }, { "limit", limit }, {}
 };
 
 int main(int argc, char **argv)
@@ -402,7 +380,7 @@ int main(int argc, char **argv)
 	if (error)
 		errx(1, "%s: %s", path, error);
 	writer = format_create(file.fd);
-	read_items(items, sizeof(items) / sizeof(*items), flush);
+	read_items(items, flush);
 	if (!has_end)
 		put_end(0, FORMAT_END_COMMAND);
 	if (format_close(writer, NULL))

@@ -264,7 +264,7 @@ static const struct item items[] = {
 	{ "stacks", replay_stacks }, { "walk", replay_walk }, { "mappings", replay_mappings },
 	{ "memory", replay_memory }, { "unmapped", replay_unmapped },
 	{ "pending", replay_pending }, { "call", replay_call }, { "exec", replay_exec },
-	{ "reaped", replay_reaped },
+	{ "reaped", replay_reaped }, {}
 };
 
 int main(int argc, char **argv)
@@ -288,7 +288,7 @@ int main(int argc, char **argv)
 	writer = format_create(fd);
 	format_write(writer, FORMAT_META, &meta);
 	stream_init(&stream, writer);
-	read_items(items, sizeof(items) / sizeof(*items), before_run);
+	read_items(items, before_run);
 	ignored = stream_finish(&stream);
 	if (ignored)
 		warnx("files that are too large: %d", ignored);

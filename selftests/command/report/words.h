@@ -53,7 +53,7 @@ static void unescape(char *text)
 	char *to = text;
 
 	for (; *text; text++) {
-		if (sscanf(text, "\\x%2x", &byte) == 1) {
+		if (*text == '\\' && sscanf(text, "\\x%2x", &byte) == 1) {
 			*to++ = byte;
 			text += 3;
 		} else {
@@ -85,10 +85,11 @@ static void run(const char *command)
 }
 
 /* Calls the functions of all items. @before_run is called before each command. */
-static void read_items(const struct item *items, size_t nr, void (*before_run)(void))
+static void read_items(const struct item *items, void (*before_run)(void))
 {
+	const struct item *item;
 	char *line = NULL;
-	size_t size = 0, i;
+	size_t size = 0;
 
 	while (getline(&line, &size, stdin) > 0) {
 		if (!strncmp(line, "run ", 4)) {
@@ -99,11 +100,11 @@ static void read_items(const struct item *items, size_t nr, void (*before_run)(v
 		split(line);
 		if (!nr_words)
 			continue;
-		for (i = 0; i < nr && strcmp(words[0], items[i].name); i++)
+		for (item = items; item->name && strcmp(words[0], item->name); item++)
 			;
-		if (i == nr)
+		if (!item->name)
 			errx(1, "what is %s?", words[0]);
-		items[i].write();
+		item->write();
 	}
 	free(line);
 }
