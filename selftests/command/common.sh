@@ -148,6 +148,13 @@ offset() {
 	find_start "$1" "$2" && printf '%#x\n' $((start + $3))
 }
 
+# wait_until COMMAND...: waits until the command succeeds.
+wait_until() {
+	until "$@"; do
+		sleep 0.1
+	done
+}
+
 # at FILE FUNCTION PATTERN [call]: prints the offset in FUNCTION of the first instruction that
 # matches, or that is of a source line that matches; or of what follows the first call from there.
 at() {
@@ -172,7 +179,7 @@ built=${PROFIL_BUILT:-$tmp/built}
 # selftests/coverage sets COVERAGE, the directory in which what is built with the sanitizers counts
 # for gcov the lines that it reaches.
 sanitize=(-fsanitize='address,undefined' -fno-sanitize-recover=all)
-flags=(-O1 -std=gnu11 -g -Wall -Wextra -Werror -I"$built" -I"$tmp" -I"$tools"
+flags=(-O1 -std=gnu11 -g1 -Wall -Wextra -Werror -I"$built" -I"$tmp" -I"$tools"
 	-I"$root/userlib" -I"$root/uapi")
 reporter=("$tools"/{export,profile,text}/*.c
 	"$tools"/commands/{annotate,command,diff,export,input,outfile,report}.c
@@ -209,11 +216,13 @@ checked() {
 		"$built/checked.a" "${libs[@]}"
 }
 
-# constant FILE NAME VALUE: writes a copy of this source of the command to $tmp, in which NAME has
-# this value, so that a test need not wait for a limit of the command.
+# constant FILE NAME VALUE: changes NAME in $tmp/FILE, a copy of this source of the command, so that
+# a test need not wait for a limit of the command.
 constant() {
-	sed "s/^\(#define $2\)\>.*/\1 $3/" "$tools/$1" >"$tmp/${1##*/}" &&
-	! cmp -s "$tools/$1" "$tmp/${1##*/}"
+	local copy=$tmp/${1##*/}
+
+	[ -e "$copy" ] || cp "$tools/$1" "$copy"
+	grep -q "^#define $2\>" "$copy" && sed -i "s/^\(#define $2\)\>.*/\1 $3/" "$copy"
 }
 
 # Builds the command and generate.c. Only the pages are built with make, because its variables O and

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # binaries.py KIND NUMBER...: writes a small ELF file that costs much to read, to standard output
-# binaries.py run SECONDS COMMAND...: runs a command. Ends with status 99 if it takes more
-# than SECONDS of CPU time or 400 MB.
 #
 # All files have their code at offset and address 0x1000, except for those of the kind "sections".
 #
@@ -18,15 +16,11 @@
 #	file SIZE	a line table that names a file with SIZE characters
 
 import os
-import resource
 import struct
-import subprocess
 import sys
 import zlib
 
 TEXT = 0x1000
-# The exit status of "run"
-TOO_MUCH = 99
 
 
 def uleb(value):
@@ -166,16 +160,4 @@ def write(kind, numbers):
                    "ranges": ranges, "zeros": zeros, "file": file}[kind](*numbers))
 
 
-def run(limit, command):
-    status = subprocess.call(command)
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = used.ru_utime + used.ru_stime
-    if seconds > limit or used.ru_maxrss > 400 << 10:
-        print(f"{' '.join(command)}: {seconds} s, {used.ru_maxrss >> 10} MB", file=sys.stderr)
-        return TOO_MUCH
-    return status
-
-
-if sys.argv[1] == "run":
-    sys.exit(run(int(sys.argv[2]), sys.argv[3:]))
 write(sys.argv[1], [int(number) for number in sys.argv[2:]])

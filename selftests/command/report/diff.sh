@@ -8,7 +8,7 @@
 simulate() {
 	local name=$1
 	shift
-	python3 - "$@" >"$tmp/simulated" <<-'END' || return
+	python3 - "$@" <<-'END' | "$tmp/generate" "$tmp/$name.data"
 		import math, random, sys
 		seed, hz, seconds = (int(word) for word in sys.argv[1:4])
 		factors = dict(zip(sys.argv[4::2], map(float, sys.argv[5::2])))
@@ -24,7 +24,6 @@ simulate() {
 		    if ticks:
 		        print(f"sample 1 1 {16 * i + 16} 0 {ticks} 0")
 	END
-	make_data "$name" <"$tmp/simulated"
 }
 
 # diff_of A B [OPTION...]: prints the comparison of two recordings without their headings.

@@ -628,7 +628,7 @@ flame_large_data() {
 }
 
 # The page of a large recording is small and fast. The times are those of the CPU, because a test need
-# not be alone on the machine; the fastest of three times counts.
+# not be alone on the machine; the fastest of up to three times counts.
 flame_large() {
 	flame_large_data && "$tmp/plain" report -i "$tmp/large.data" --html "$tmp/large.html" &&
 	[ "$(stat -c %s "$tmp/large.html")" -le 5000000 ] || { ls -l "$tmp"/large.*; return 1; }
@@ -654,6 +654,10 @@ flame_large() {
 		    return cpu_ms() - start
 		reload()
 		assert len(texts(".frame")) > 1000
+		# On an idle machine, a click takes at most 100 ms; on a busy one, caches are cold.
+		def slow():
+		    return {name: ms for name, ms in best.items()
+		            if ms > (2000 if name == "open" else 200)}
 		best = {}
 		for i in range(3):
 		    for name, target in (
@@ -666,10 +670,10 @@ flame_large() {
 		            ("the graph", "#view-flame"), ("CPUs", "#by-cpu"), ("threads", "#by-thread")):
 		        ms = measure(target)
 		        best[name] = min(best.get(name, ms), ms)
+		    if not slow():
+		        break
 		print(", ".join("%s %.0f ms" % item for item in best.items()))
-		# On an idle machine, a click takes at most 100 ms; on a busy one, caches are cold.
-		slow = {name: ms for name, ms in best.items() if ms > (2000 if name == "open" else 200)}
-		assert not slow, slow
+		assert not slow(), slow()
 		# Frames that are not in the page have ticks of the function, which are in the table.
 		def shares(row):
 		    click("#view-table")

@@ -335,18 +335,9 @@ html_flame() {
 		         ["alpha", 5, 417], ["beta", 5, 417], ["gamma_", 5, 167], ["alpha", 6, 417],
 		         ["alpha", 6, 417]]
 		same(frames(), whole)
-		# The root is at the bottom, and callees are above their callers.
-		tops = [box(frame(name, level))[1] for name, level in
-		        [("all", 1), ("prog", 2), ("sum", 4), ("beta", 5)]]
-		same(tops, sorted(tops, reverse=True))
-		left, width = box(frame("sum", 4))[0], box(frame("sum", 4))[2]
-		same([left, width], [box(frame("beta", 5))[0], box(frame("beta", 5))[2]])
-		same(get(frame("sum", 4), "title"),
-		     "sum (lined): 41.67%, 100 ticks")
-		same(get(frame(image, 4), "ariaLabel"),
-		     image + " ([jit]): 16.67%, 40 ticks")
-		point(frame("beta", 5), 0.5)
-		same(text("#frame-text"), "beta (lined): 41.67%, 100 ticks")
+		# Callees are above their callers.
+		same(box(frame("sum", 4))[::2], box(frame("beta", 5))[::2])
+		same(get(frame(image, 4), "ariaLabel"), image + " ([jit]): 16.67%, 40 ticks")
 		# Zoom: the callers remain below.
 		click(frame("sum", 4))
 		zoomed = [["all", 1, 1000], ["prog", 2, 1000], ["_start", 3, 1000], ["sum", 4, 1000],
@@ -361,12 +352,9 @@ html_flame() {
 		same(frames()[1:3], [["prog", 2, 1000], ["_start", 3, 1000]])
 		click(frame("all", 1))
 		same(frames(), whole)
-		# Search: each tick counts once, although alpha is in several of its frames.
-		for word, share, found in (("alpha", "83.33%", 4 * ["alpha"]),
-		                           ("<", "16.67%", ["<b>", image])):
-		    write("#search", word)
-		    same([text("#matched"), sorted(texts(".frame.match"))],
-		         [share + " of the ticks in the selection match, with callees", found])
+		write("#search", "<")
+		same([text("#matched"), sorted(texts(".frame.match"))],
+		     ["16.67% of the ticks in the selection match, with callees", ["<b>", image]])
 		write("#search", "")
 		# The selection in the timeline
 		click("#names button:nth-child(2)")
@@ -402,10 +390,8 @@ html_flame() {
 		     [whole, "all: 100.00%, 240 ticks"])
 		# A click on a frame shows the source lines of its function.
 		names = "#flame #lines td:nth-child(4)"
-		place = box("#flame-scroll")
 		assert {"alpha", "gamma_"} <= set(texts(names)), texts(names)
 		click(frame("alpha", 5))
-		same(box("#flame-scroll"), place)
 		same([text("#hot-function"), set(texts(names))], ["of alpha", {"alpha"}])
 		click("#reset")
 		# A function that has only called others has the lines of its calls.
@@ -415,7 +401,6 @@ html_flame() {
 		click("#reset")
 		click(frame(image, 4))
 		same([text("#hot-text"), texts(names)], ["No tick of the selection has a line there.", []])
-		same(box("#flame-scroll"), place)
 		click("#reset")
 		# The table is as without stacks, and a small window is no problem.
 		assert get("#main", "hidden")

@@ -16,7 +16,7 @@ named_samples() {
 
 # The names are those of a JIT compiler, because these can be any text.
 widths() {
-	local width
+	local width profil=$profil
 	cat >"$tmp/long" <<-'END'
 		app::compute(int, char const*)
 		std::vector<int, std::allocator<int> >::push_back(int const&)
@@ -59,6 +59,7 @@ LazyCompile:*comput...long/path/app.js:123:45
 std::map<...>::find(...) const (inlined)
 unbalanced<(int, in...s long enough to be cut
 std::operator>><...>(...)" rows widths -s symbol || return
+	profil=$tmp/plain
 	for width in {40..120}; do
 		COLUMNS=$width table widths -s process,thread,cpu,symbol,dso | wc -L
 	done >"$tmp/got"

@@ -36,13 +36,10 @@ debug_links() {
 
 # A FIFO is not opened: that would wake its writer. A device is not opened, either.
 special_files() {
-	local writer target none
+	local target none
 	none=prog+$(address "$tmp/fixed" hidden)
-	mkdir -p "$tmp/links" && mkfifo "$tmp/links/pipe" || return
-	(exec 9>"$tmp/links/pipe") >&- 2>&- & writer=$!
-	link_to pipe && link_names >/dev/null || return
-	kill -0 $writer || { echo "the FIFO was opened"; return 1; }
-	kill $writer
+	mkdir -p "$tmp/links" && mkfifo "$tmp/links/pipe" && link_to pipe &&
+	not_opened "$tmp/links/pipe" link_names >/dev/null || return
 	for target in /dev/zero "$tmp"; do
 		ln -sfn "$target" "$tmp/links/other"
 		link_to other && same "$none" link_names && continue
@@ -116,9 +113,7 @@ deleted_before() {
 	END
 	gcc -O1 -no-pie -o "$tmp/idle" "$tmp/idle.c" && cp "$tmp/idle" "$tmp/unlinked" || return
 	"$tmp/unlinked" >&- 2>&- & pid=$!
-	while [ "$(readlink /proc/$pid/exe)" != "$tmp/unlinked" ]; do
-		sleep 0.1
-	done
+	wait_until [ /proc/$pid/exe -ef "$tmp/unlinked" ]
 	rm "$tmp/unlinked"
 	replay unlinked <<-END
 		gone $pid @@/unlinked @idle:idle+4
@@ -253,28 +248,17 @@ alone 103" eval "rows reaped -s process | LC_ALL=C sort -k 2" &&
 	same "3" eval "rows reaped | grep -c '\[exit\]'"
 }
 
-# peak_memory COMMAND: prints how many MiB the command has used at most.
-peak_memory() {
-	python3 -c '
-import resource, subprocess, sys
-subprocess.run(sys.argv[1], shell=True, stdout=subprocess.DEVNULL, check=True)
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)' "$1"
-}
-
 # The memory of the recorder does not depend on the number of samples.
 many_samples() {
-	local used
-	make_description <<-END || return
+	make_description <<-END &&
 		file 100 @@/fixed @fixed:alpha+0 1500000
 	END
-	used=$(peak_memory "'$tmp/replay.plain' '$tmp/samples.data' <'$tmp/description'")
+	bounded 60 40 "$tmp/replay.plain" "$tmp/samples.data" <"$tmp/description" &&
 	rm "$tmp/samples.data"
-	[ "$used" -lt 40 ] || { echo "$used MiB"; return 1; }
 }
 
 # A file can have a note of any size, most of it a hole.
 large_note() {
-	local used
 	python3 -c '
 import struct, sys
 size = 1 << 29
@@ -286,8 +270,7 @@ with open(sys.argv[1], "wb") as file:
 		stale 1 @@/sparse
 		sample 1 1 0x20 0 40 0
 	END
-	used=$(peak_memory "'$tmp/plain' report -i '$tmp/sparse.data'")
-	[ "$used" -lt 200 ] || { echo "$used MiB"; return 1; }
+	bounded 60 200 "$tmp/plain" report -i "$tmp/sparse.data"
 }
 
 # Some names become exponentially longer when they are demangled.
@@ -538,9 +521,7 @@ maps_before_clock() {
 	local pid
 	build_holder || return
 	"$tmp/holder" >&- 2>&- & pid=$!
-	while ! grep -q '^7f0000000000' /proc/$pid/maps; do
-		sleep 0.1
-	done
+	wait_until grep -q '^7f0000000000' /proc/$pid/maps
 	write_map $pid
 	touch -d 2025-01-01 "/tmp/perf-$pid.map"
 	replay map <<-END || return
@@ -556,9 +537,9 @@ maps_of_ancestors() {
 	build_holder || return
 	for words in "a b" "a b c"; do
 		"$tmp/holder" $words >&- 2>&- & pid=$!
-		while ! child=$(pgrep -P $pid) || ! grep -q '^7f0000000000' /proc/$child/maps; do
-			sleep 0.1
-		done
+		wait_until pgrep -P $pid
+		child=$(pgrep -P $pid)
+		wait_until grep -q '^7f0000000000' "/proc/$child/maps"
 		[ "$words" = "a b" ] && want="LazyCompile:*loop /x y.js:3" || want="[no symbol]"
 		# exec may be going on.
 		sleep 0.5
@@ -591,10 +572,8 @@ maps_in_namespaces() {
 		mount -t tmpfs tmpfs /tmp
 		echo "7f0000001000 80 inside" >/tmp/perf-1.map
 		exec sleep 1000' >&- 2>&- &
-	pid=$!
-	while ! pid=$(pgrep -P $! -x sleep); do
-		sleep 0.1
-	done
+	wait_until pgrep -P $! -x sleep
+	pid=$(pgrep -P $! -x sleep)
 	echo "/tmp/perf-$pid.map" >>"$tmp/leftovers"
 	echo '7f0000001000 80 outside' >"/tmp/perf-$pid.map"
 	replay map <<-END || return
@@ -623,9 +602,7 @@ dumps() {
 		    signal.pause()
 	END
 	python3 "$tmp/dumper.py" "$tmp/jit-1.dump" >&- 2>&- & pid=$!
-	while ! grep -q 'jit-1.dump' /proc/$pid/maps; do
-		sleep 0.1
-	done
+	wait_until grep -q 'jit-1.dump' /proc/$pid/maps
 	replay dump <<-END || return
 		memory $pid 0x7f0000001001
 		memory $pid 0x7f0000002001
