@@ -99,42 +99,67 @@ static void put_block(struct bytes *to, const void *block, size_t size)
 		put(to, ((const u8 *)block)[i], 1);
 }
 
-/* ---- expressions ---- */
+/* ---- instructions and expressions ---- */
 
-static void put_operation(struct bytes *to)
+/* One of @nr operations or instructions from @opcode on, and a letter for each operand */
+struct cfi {
+	u8 opcode;
+	u8 nr;
+	const char *operands;
+};
+
+static void put_expression(struct bytes *to);
+
+static u64 any_register(void)
 {
-	static const u8 atoms[] = {
-		DW_OP_plus, DW_OP_and, DW_OP_ge, DW_OP_shl, DW_OP_deref, DW_OP_minus, DW_OP_dup,
-		DW_OP_stack_value, DW_OP_call_frame_cfa, DW_OP_nop, DW_OP_drop, DW_OP_swap,
-	};
+	static const u8 registers[] = { 6, 7, 16, 6, 7, 16, 3, 12 };
 
-	switch (any(8)) {
-	case 0:
-	case 1:
-		put(to, DW_OP_breg0 + (one_in(4) ? any(32) : one_in(3) ? 16 : 6 + any(2)), 1);
-		put_signed_leb(to, number(64) - 16);
-		break;
-	case 2:
-		put(to, DW_OP_lit0 + any(32), 1);
-		break;
-	case 3:
-		put(to, DW_OP_plus_uconst, 1);
-		put_leb(to, number(32));
-		break;
-	case 4:
-		put(to, DW_OP_bregx, 1);
-		put_leb(to, number(18));
-		put_signed_leb(to, number(64));
-		break;
-	case 5:
-		put(to, one_in(20) ? any(256) : DW_OP_const1u + any(10), 1);
-		put(to, odd_number(), any(9));
-		break;
-	default:
-		put(to, atoms[any(sizeof(atoms))], 1);
-		break;
-	}
+	return one_in(10) ? number(40) : registers[any(sizeof(registers))];
 }
+
+/* Puts one of @nr codes. Returns its number. */
+static size_t put_one_of(struct bytes *to, const struct cfi *all, size_t nr)
+{
+	const size_t i = any(nr);
+
+	put(to, all[i].opcode + any(all[i].nr), 1);
+	for (const char *operand = all[i].operands; *operand; operand++) {
+		switch (*operand) {
+		case '1':
+			put(to, number(64), 1);
+			break;
+		case '2':
+		case '4':
+		case '8':
+			put(to, number(0x500), *operand - '0');
+			break;
+		case '?':	/* of any size */
+			put(to, odd_number(), any(9));
+			break;
+		case 'r':
+			put_leb(to, any_register());
+			break;
+		case 'o':	/* an offset */
+			put_leb(to, number(20) * 8);
+			break;
+		case 'f':	/* a negative one, which is divided by the factor */
+			put_signed_leb(to, -number(20));
+			break;
+		case 'u':
+			put_leb(to, number(8));
+			break;
+		case 's':
+			put_signed_leb(to, number(64) - 16);
+			break;
+		case 'e':
+			put_expression(to);
+			break;
+		}
+	}
+	return i;
+}
+
+#define PUT_ONE_OF(to, all)	put_one_of(to, all, sizeof(all) / sizeof(*(all)))
 
 /* Expressions that rules can describe, some with one byte that is wrong, and others */
 static void put_expression(struct bytes *to)
@@ -147,6 +172,16 @@ static void put_expression(struct bytes *to)
 		{ 3, { 0x76, 0x78, 0x06 } }, { 2, { 0x76, 0 } }, { 5, { 0x77, 8, 0x06, 0x23, 8 } },
 		{ 4, { 0x77, 0xa0, 1, 0x06 } }, { 3, { 0x77, 0xf8, 0 } }, { 3, { 0x77, 0xa0, 1 } },
 		{ 3, { 0x77, 0xa8, 1 } }, { 5, { 0x77, 8, 0x80, 0, 0x22 } },
+	};
+	static const struct cfi operations[] = {
+		{ DW_OP_breg6, 2, "s" }, { DW_OP_breg6, 2, "s" }, { DW_OP_breg16, 1, "s" },
+		{ DW_OP_breg0, 32, "s" }, { DW_OP_bregx, 1, "rs" }, { DW_OP_lit0, 32, "" },
+		{ DW_OP_lit0, 32, "" }, { DW_OP_plus_uconst, 1, "u" }, { DW_OP_const1u, 10, "?" },
+		{ DW_OP_plus_uconst, 1, "o" }, { DW_OP_plus, 1, "" }, { DW_OP_and, 1, "" },
+		{ DW_OP_ge, 1, "" }, { DW_OP_shl, 1, "" }, { DW_OP_deref, 1, "" },
+		{ DW_OP_minus, 1, "" }, { DW_OP_dup, 1, "" }, { DW_OP_drop, 1, "" },
+		{ DW_OP_stack_value, 1, "" }, { DW_OP_call_frame_cfa, 1, "" }, { DW_OP_nop, 1, "" },
+		{ DW_OP_swap, 1, "" }, { 0, 255, "" },
 	};
 	u8 bytes[256] = {};
 	struct bytes block = { .data = bytes };
@@ -167,81 +202,9 @@ static void put_expression(struct bytes *to)
 			put(&block, one_in(3) ? DW_OP_shl : DW_OP_plus, 1);
 	} else {
 		for (i = any(one_in(8) ? 20 : 6); i; i--)
-			put_operation(&block);
+			PUT_ONE_OF(&block, operations);
 	}
 	put_block(to, bytes, one_in(40) ? any(256) : block.len);
-}
-
-/* ---- instructions ---- */
-
-static u64 any_register(void)
-{
-	static const u8 registers[] = { 6, 7, 16, 6, 7, 16, 3, 12 };
-
-	return one_in(10) ? number(40) : registers[any(sizeof(registers))];
-}
-
-/* An instruction, and a letter for each operand */
-struct cfi {
-	u8 opcode;
-	const char *operands;
-};
-
-/* Puts one of @nr instructions. Returns its number. */
-static size_t put_one_of(struct bytes *to, const struct cfi *all, size_t nr)
-{
-	const size_t i = any(nr);
-
-	put(to, all[i].opcode, 1);
-	for (const char *operand = all[i].operands; *operand; operand++) {
-		switch (*operand) {
-		case '1':
-			put(to, number(64), 1);
-			break;
-		case '2':
-		case '4':
-			put(to, number(0x500), *operand - '0');
-			break;
-		case 'r':
-			put_leb(to, any_register());
-			break;
-		case 'o':	/* an offset */
-			put_leb(to, number(20) * 8);
-			break;
-		case 'f':	/* a negative one, which is divided by the factor */
-			put_signed_leb(to, -number(20));
-			break;
-		case 'u':
-			put_leb(to, number(8));
-			break;
-		case 's':
-			put_signed_leb(to, number(16) - 8);
-			break;
-		case 'e':
-			put_expression(to);
-			break;
-		}
-	}
-	return i;
-}
-
-#define PUT_ONE_OF(to, all)	put_one_of(to, all, sizeof(all) / sizeof(*(all)))
-
-static void put_advance(struct bytes *to)
-{
-	static const struct cfi all[] = {
-		{ DW_CFA_advance_loc1, "1" }, { DW_CFA_advance_loc2, "2" },
-		{ DW_CFA_advance_loc4, "4" }, { DW_CFA_nop, "" },
-	};
-
-	if (!one_in(3)) {
-		put(to, DW_CFA_advance_loc | any(64), 1);
-	} else if (one_in(32)) {
-		put(to, DW_CFA_set_loc, 1);
-		put(to, number(0x8000), one_in(2) ? 4 : 8);
-	} else {
-		PUT_ONE_OF(to, all);
-	}
 }
 
 /* What an interpreter would know: wrong instructions end an entry, so that few should be wrong. */
@@ -251,10 +214,10 @@ static u32 remembered;
 static void put_cfa(struct bytes *to)
 {
 	static const struct cfi all[] = {
-		{ DW_CFA_def_cfa_expression, "e" }, { DW_CFA_def_cfa, "ro" },
-		{ DW_CFA_def_cfa, "ro" }, { DW_CFA_def_cfa_register, "r" },
-		{ DW_CFA_def_cfa_offset, "o" }, { DW_CFA_def_cfa_offset, "o" },
-		{ DW_CFA_def_cfa_sf, "rf" }, { DW_CFA_def_cfa_offset_sf, "f" },
+		{ DW_CFA_def_cfa_expression, 1, "e" }, { DW_CFA_def_cfa, 1, "ro" },
+		{ DW_CFA_def_cfa, 1, "ro" }, { DW_CFA_def_cfa_register, 1, "r" },
+		{ DW_CFA_def_cfa_offset, 1, "o" }, { DW_CFA_def_cfa_offset, 1, "o" },
+		{ DW_CFA_def_cfa_sf, 1, "rf" }, { DW_CFA_def_cfa_offset_sf, 1, "f" },
 	};
 
 	/* Only a whole CFA can replace an expression. */
@@ -264,61 +227,60 @@ static void put_cfa(struct bytes *to)
 		cfa_is_expression = !PUT_ONE_OF(to, all);
 }
 
-static void put_register(struct bytes *to)
+static void put_state(struct bytes *to)
 {
-	static const struct cfi all[] = {
-		{ DW_CFA_undefined, "r" }, { DW_CFA_same_value, "r" },
-		{ DW_CFA_restore_extended, "r" }, { DW_CFA_register, "rr" },
-		{ DW_CFA_offset_extended, "ru" }, { DW_CFA_val_offset, "ru" },
-		{ DW_CFA_offset_extended_sf, "rs" }, { DW_CFA_val_offset_sf, "rs" },
-		{ DW_CFA_expression, "re" }, { DW_CFA_val_expression, "re" },
-		{ DW_CFA_expression, "re" }, { DW_CFA_val_expression, "re" },
-	};
-
-	if (one_in(4)) {
-		put(to, DW_CFA_offset | (any_register() & 0x3f), 1);
-		put_leb(to, number(8));
-	} else if (one_in(8)) {
-		put(to, DW_CFA_restore | (any_register() & 0x3f), 1);
+	if (one_in(2) || (!remembered && !one_in(50))) {
+		put(to, DW_CFA_remember_state, 1);
+		remembered++;
 	} else {
-		PUT_ONE_OF(to, all);
+		put(to, DW_CFA_restore_state, 1);
+		remembered -= !!remembered;
+		cfa_is_expression = true;	/* it may be one */
 	}
 }
 
 static void put_instruction(struct bytes *to)
 {
+	static const struct cfi advances[] = {
+		{ DW_CFA_advance_loc, 64, "" }, { DW_CFA_advance_loc, 64, "" },
+		{ DW_CFA_advance_loc, 64, "" }, { DW_CFA_advance_loc, 64, "" },
+		{ DW_CFA_advance_loc, 64, "" }, { DW_CFA_advance_loc1, 1, "1" },
+		{ DW_CFA_advance_loc2, 1, "2" }, { DW_CFA_advance_loc4, 1, "4" },
+	};
+	static const struct cfi registers[] = {
+		{ DW_CFA_offset + 6, 2, "u" }, { DW_CFA_offset + 16, 1, "u" },
+		{ DW_CFA_offset, 64, "u" }, { DW_CFA_restore + 6, 2, "" },
+		{ DW_CFA_restore, 64, "" }, { DW_CFA_undefined, 1, "r" },
+		{ DW_CFA_same_value, 1, "r" }, { DW_CFA_restore_extended, 1, "r" },
+		{ DW_CFA_register, 1, "rr" }, { DW_CFA_offset_extended, 1, "ru" },
+		{ DW_CFA_val_offset, 1, "ru" }, { DW_CFA_offset_extended_sf, 1, "rs" },
+		{ DW_CFA_val_offset_sf, 1, "rs" }, { DW_CFA_expression, 1, "re" },
+		{ DW_CFA_val_expression, 1, "re" }, { DW_CFA_expression, 1, "re" },
+		{ DW_CFA_val_expression, 1, "re" },
+	};
+	/* The last ones are any, even those of other machines. */
+	static const struct cfi others[] = {
+		{ DW_CFA_nop, 1, "" }, { DW_CFA_nop, 1, "" }, { DW_CFA_nop, 1, "" },
+		{ DW_CFA_GNU_args_size, 1, "o" }, { DW_CFA_GNU_args_size, 1, "o" },
+		{ DW_CFA_set_loc, 1, "4" }, { DW_CFA_set_loc, 1, "8" }, { 0, 255, "" },
+	};
+
 	switch (any(16)) {
 	case 0:
-		if (one_in(2) || (!remembered && !one_in(50))) {
-			put(to, DW_CFA_remember_state, 1);
-			remembered++;
-		} else {
-			put(to, DW_CFA_restore_state, 1);
-			remembered -= !!remembered;
-			cfa_is_expression = true;	/* it may be one */
-		}
+		put_state(to);
 		break;
 	case 1:
-		put(to, DW_CFA_GNU_args_size, 1);
-		put_leb(to, number(64));
+		if (one_in(4))
+			PUT_ONE_OF(to, others);
 		break;
-	case 2:
-		/* Any, even those of other machines */
-		put(to, one_in(40) ? any(256) : DW_CFA_nop, 1);
+	case 2 ... 4:
+		PUT_ONE_OF(to, registers);
 		break;
-	case 3:
-	case 4:
-	case 5:
-		put_register(to);
-		break;
-	case 6:
-	case 7:
-	case 8:
-	case 9:
+	case 5 ... 8:
 		put_cfa(to);
 		break;
 	default:
-		put_advance(to);
+		PUT_ONE_OF(to, advances);
 		break;
 	}
 }
@@ -385,24 +347,6 @@ static size_t begin_entry(struct section *s)
 	return at;
 }
 
-static void end_entry(struct section *s, size_t at)
-{
-	u8 *data = s->bytes.data + at;
-	u32 length;
-	u64 length8;
-	bool is_long;
-
-	while (s->bytes.len % 8)
-		put(&s->bytes, DW_CFA_nop, 1);
-	memcpy(&length, data, 4);
-	is_long = length == 0xffffffff;
-	length8 = s->bytes.len - at - (is_long ? 12 : 4);
-	if (one_in(100))
-		length8 = one_in(2) ? odd_number() : length8 + any(17) - 8;
-	if (at + 12 <= SECTION_MAX)
-		memcpy(data + (is_long ? 4 : 0), &length8, is_long ? 8 : 4);
-}
-
 /* Returns the size of the length and of the pointer to a CIE. */
 static size_t pointer_size(const struct section *s, size_t at)
 {
@@ -410,6 +354,21 @@ static size_t pointer_size(const struct section *s, size_t at)
 
 	memcpy(&length, s->bytes.data + at, 4);
 	return length == 0xffffffff ? 8 : 4;
+}
+
+static void end_entry(struct section *s, size_t at)
+{
+	u8 *data = s->bytes.data + at;
+	const size_t size = pointer_size(s, at), skipped = size == 8 ? 4 : 0;
+	u64 length;
+
+	while (s->bytes.len % 8)
+		put(&s->bytes, DW_CFA_nop, 1);
+	length = s->bytes.len - at - skipped - size;
+	if (one_in(100))
+		length = one_in(2) ? odd_number() : length + any(17) - 8;
+	if (at + 12 <= SECTION_MAX)
+		memcpy(data + skipped, &length, size);
 }
 
 static u8 any_encoding(void)
@@ -539,7 +498,6 @@ static void change(u8 *data, size_t size)
 
 	while (size && n--) {
 		at = any(size);
-		len = 1 << any(4);
 		switch (any(5)) {
 		case 0:
 			data[at] = any(256);
@@ -549,7 +507,8 @@ static void change(u8 *data, size_t size)
 			break;
 		case 2:
 			value = odd_number();
-			memcpy(data + at, &value, len < size - at ? len < 8 ? len : 8 : 1);
+			len = 1 << any(4);
+			memcpy(data + at, &value, len < size - at ? len : 1);
 			break;
 		case 3:
 			len = any(size - at < 64 ? size - at : 64);
@@ -736,9 +695,8 @@ static void generate_dump(struct bytes *bytes)
 	put(bytes, 1, 4);
 	put(bytes, one_in(100) ? odd_number() : 40, 4);
 	put(bytes, one_in(100) ? odd_number() : EM_X86_64, 4);
-	put(bytes, 0, 8);
-	put(bytes, 0, 8);
-	put(bytes, 0, 8);
+	for (int i = 0; i < 3; i++)
+		put(bytes, 0, 8);
 	while (n--) {
 		const u64 size = number(one_in(20) ? 1 << 25 : 0x800);
 		const u64 code = first + number(0x4000);
@@ -936,7 +894,7 @@ static void write_program(const struct bytes *bytes)
 
 int main(int argc, char **argv)
 {
-	u64 nr = 20000, end, limited = 0, slow = 0, crashed = 0, invalid = 0, said = 0;
+	u64 nr = 20000, end, limited = 0, slow = 0, nr_failed = 0, invalid = 0, said = 0;
 	const u64 seed = fuzz_begin(stdout, 1, &nr);
 	const u64 only = from_environment("PROFIL_FUZZ_ONLY", UINT64_MAX);
 	struct bytes bytes = { .data = malloc(BYTES_MAX) };
@@ -959,11 +917,10 @@ int main(int argc, char **argv)
 		end = shared->next + BATCH;
 		status = make_some(&bytes, seed, nr < end ? nr : end);
 		if (status) {
-			limited += WIFEXITED(status) && WEXITSTATUS(status) == STATUS_LIMIT;
-			slow += WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
-			crashed += WIFSIGNALED(status) ? WTERMSIG(status) != SIGALRM :
-				   WEXITSTATUS(status) > STATUS_INVALID;
-			invalid += WIFEXITED(status) && WEXITSTATUS(status) == STATUS_INVALID;
+			limited += status == W_EXITCODE(STATUS_LIMIT, 0);
+			invalid += status == W_EXITCODE(STATUS_INVALID, 0);
+			slow += status == SIGALRM;
+			nr_failed++;
 			printf("# program %" PRIu64 ": status %#x %s\n", shared->next, status,
 			       shared->complaint);
 			shared->complaint[0] = '\0';
@@ -978,7 +935,7 @@ int main(int argc, char **argv)
 	printf("# %" PRIu64 " tables, %" PRIu64 " of dumps, %" PRIu64 " without, %" PRIu64
 	       " invalid\n", shared->tables, shared->parts, shared->none, invalid);
 	printf("# %" PRIu64 " over a limit, %" PRIu64 " slow, %" PRIu64 " crashed\n", limited, slow,
-	       crashed);
+	       nr_failed - limited - slow - invalid);
 	printf("# %" PRIu64 " rows, at most %" PRIu64 " in a table; at most %" PRIu64
 	       " rules in a table\n", shared->rows, shared->rows_max, shared->rules_max);
 	printf("# the slowest, program %" PRIu64 ": %.1f ms\n", shared->slowest,
