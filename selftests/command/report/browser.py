@@ -190,13 +190,6 @@ def write(selector, new):
     browser.call("Input.insertText", text=new)
 
 
-def screenshot(path, width=1200, height=760):
-    import base64
-    size(width, height)
-    data = browser.call("Page.captureScreenshot", format="png")["data"]
-    pathlib.Path(path).write_bytes(base64.b64decode(data))
-
-
 def size(width, height):
     browser.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
                  deviceScaleFactor=1, mobile=False)

@@ -301,8 +301,9 @@ html_code() {
 	END
 }
 
-# Two processes, whose chains differ in two threads and in time
-html_flame_data() {
+# Two processes, whose chains differ in two threads and in time. The ticks: <b> 40: _start, <img...>,
+# gamma_; prog 200: _start 100: sum, beta, alpha and 100: alpha, alpha, alpha.
+html_flame() {
 	{
 		cat <<-'END'
 			meta 18 3 host 6.1 ./prog
@@ -321,14 +322,7 @@ html_flame_data() {
 			echo "tick $((1 + ms / 500)) 1 @lined:alpha+2 0 $ms 1 1 0 2"
 			[ $((ms % 50)) != 0 ] || echo "tick 3 1 @lined:gamma_+1 0 $ms 0 2 1 3"
 		done
-	} >"$tmp/ticks"
-	make_data flame <"$tmp/ticks"
-}
-
-# The ticks: <b> 40: _start, <img...>, gamma_; prog 200: _start 100: sum, beta, alpha and 100: alpha,
-# alpha, alpha.
-html_flame() {
-	html_flame_data && browse flame <<-'END'
+	} | make_data flame && browse flame <<-'END'
 		image = "<img src=x onerror=window.hacked=1>"
 		whole = [["all", 1, 1000], ["<b>", 2, 167], ["prog", 2, 833], ["_start", 3, 167],
 		         ["_start", 3, 833], [image, 4, 167], ["alpha", 4, 417], ["sum", 4, 417],
@@ -425,8 +419,7 @@ html_flame_processes() {
 			echo "thread $i $i $i 0 process$i"
 			echo "sample $i 1 0x1000 0 $((1 + (i <= 100))) 0 1"
 		done
-	} >"$tmp/ticks"
-	make_data processes <"$tmp/ticks" &&
+	} | make_data processes &&
 	report processes --html "$tmp/processes.html" || return
 	same "5000 frames, 10300 more" python3 - "$tmp/processes.html" <<-'END'
 		import re, sys

@@ -39,8 +39,7 @@ widths() {
 	{
 		echo "name 1 [anon]"
 		named_samples 0x80000001 <"$tmp/long"
-	} >"$tmp/widths"
-	make_data widths <"$tmp/widths" || return
+	} | make_data widths || return
 	same "$(cat "$tmp/long")" eval "rows widths --full-names -s symbol" &&
 	COLUMNS=62 same "app::compute(int, char const*)
 std::vector<...>::push_back(...)
@@ -78,12 +77,11 @@ twins() {
 		"compute(unsigned long, a_type_with_a_long_name const&)" \
 		"a::namespace_with_a_long_name::and_another_one::Class::function(A const&)" \
 		"$string::_M_mutate(unsigned long, unsigned long, char const*)" >"$tmp/long"
+	: >"$tmp/a_library_with_a_long_name.so"
 	{
 		echo "file 1 @@/a_library_with_a_long_name.so"
 		named_samples 1 <"$tmp/long"
-	} >"$tmp/twins"
-	: >"$tmp/a_library_with_a_long_name.so"
-	make_data twins <"$tmp/twins" || return
+	} | make_data twins || return
 	COLUMNS=60 same "std::__introsort_loop<...char*...>(...)
 std::__introsort_loop<...short*...>(...)
 std::sort<It<double*...>, Less>(...)

@@ -113,16 +113,6 @@ away.so  outer" rows away &&
   (only some of its functions were recorded)" eval "head_of away | grep -A 1 'no symbol'"
 }
 
-# stub_data NAME OFFSET...: makes a recording with a tick at each offset of $tmp/NAME.so.
-stub_data() {
-	local name=$1
-	shift
-	{
-		echo "file 1 @@/$name.so"
-		printf 'sample 1 1 %s 0 1 0\n' "$@"
-	} | make_data "$name"
-}
-
 # Each stub has the name of the function that it calls, as objdump finds it: at its first byte, and
 # inside. In these files, offsets are addresses.
 stubs() {
@@ -130,12 +120,12 @@ stubs() {
 	for kind in lazy now ibt narrow; do
 		offsets=() want=()
 		while read -r where name; do
-			offsets+=("0x$where" "$((0x$where + 6))")
+			offsets+=("0x$where" 1 "$((0x$where + 6))" 1)
 			want+=("$((0x$where))  $name" "$((0x$where + 6))  $name")
 		done < <(objdump -d "$tmp/$kind.so" |
 			sed -n 's/^0*\([0-9a-f]*\) <\(.*@plt\)>:$/\1 \2/p')
-		[ ${#offsets[@]} -ge 8 ] || { echo "$kind: no stubs"; return 1; }
-		stub_data "$kind" "${offsets[@]}" &&
+		[ ${#offsets[@]} -ge 16 ] || { echo "$kind: no stubs"; return 1; }
+		make_ticks "$kind" "$kind.so" "${offsets[@]}" &&
 		same "$(printf '%s\n' "${want[@]}" | sed 's/_ZN3app4doitEv/app::doit()/' | sort -n)" \
 			eval "rows $kind -s offset,symbol | while read -r where name; do
 				echo \"\$((where))  \$name\"; done | sort -n" && continue
@@ -160,7 +150,7 @@ lazy_stubs() {
 	cd "$tmp" && gcc -O1 -fPIC -shared -nostdlib -static-libgcc calls.c -o $name.so \
 		-fcf-protection=full -Wl,-z,ibtplt,-z,lazy && strip $name.so &&
 	read -r start size < <(section $name.so .plt) &&
-	stub_data $name $((start)) $((start + 16)) $((start + 32)) $((start + 48)) &&
+	make_ticks $name $name.so $((start)) 1 $((start + 16)) 1 $((start + 32)) 1 $((start + 48)) 1 &&
 	same "[plt]
 $(readelf -rW $name.so | awk '/JUMP_SLO/ { print $5 "@plt" }' | sed 's/_ZN3app4doitEv/app::doit()/' |
 		head -n 3)" eval "rows $name -s offset,symbol | LC_ALL=C sort | sed 's/.*  //'"
@@ -180,7 +170,7 @@ own_stubs() {
 		chosen.c && cp chosen.so chosen_stripped.so && strip chosen_stripped.so || return
 	for kind in chosen chosen_stripped; do
 		read -r start size < <(section $kind.so .plt)
-		stub_data $kind $((start + size - 16)) || return
+		make_ticks $kind $kind.so $((start + size - 16)) 1 || return
 	done
 	same "chosen@plt" rows chosen -s symbol &&
 	same "chosen_stripped.so+$(address chosen.so choose)@plt" rows chosen_stripped -s symbol
@@ -199,8 +189,9 @@ foreign_stubs() {
 			s/$/@plt/; s/_ZN3app4doitEv/app::doit()/')
 		# Offsets differ from addresses.
 		start=$((start - ($(readelf -lW foreign.so | awk '/LOAD.* E / { print $3 "-" $2 }'))))
-		stub_data foreign $start $((start + first)) $((start + first + 16)) \
-			$((start + first + 32)) $((start + first + 48)) &&
+		first=$((start + first))
+		make_ticks foreign foreign.so $start 1 $first 1 $((first + 16)) 1 \
+			$((first + 32)) 1 $((first + 48)) 1 &&
 		same "[plt]
 $want" eval "rows foreign -s offset,symbol | LC_ALL=C sort | sed 's/.*  //'" && continue
 		echo "$target"
