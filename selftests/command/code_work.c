@@ -10,7 +10,7 @@
  *		hide			the process is not dumpable
  *		early			the clock is set to an hour later after this
  *	code_work move WHAT HOW MS	moves functions. WHAT: "program", or the path of
- *					code_plugin.so. HOW: see move(); or "all" or "no".
+ *					code_plugin.so. HOW: see move(); or "all".
  *	code_work gone WHAT MS		executes functions. WHAT: "remove" or "deny" its file
  *					before; or "stay"
  *
@@ -30,13 +30,11 @@
 
 #include "code_work.h"
 #include "loop.h"
+#include "maps.h"
 
 #define MEMORY_BYTES	(2UL << 20)
 
-static void call(uintptr_t code, unsigned long loops)
-{
-	((void (*)(unsigned long))code)(loops);
-}
+typedef void (*code_t)(unsigned long loops);
 
 /* Calls the functions for @ms ms of CPU time. They are loops of @loops, or take no argument. */
 static void run(uintptr_t alpha, uintptr_t beta, unsigned long loops, long ms)
@@ -46,52 +44,44 @@ static void run(uintptr_t alpha, uintptr_t beta, unsigned long loops, long ms)
 	if (ms < 0 && write(STDOUT_FILENO, "\n", 1) != 1)
 		return;
 	while (clock() < end) {
-		call(alpha, 7 * loops);
-		call(beta, 3 * loops);
+		((code_t)alpha)(7 * loops);
+		((code_t)beta)(3 * loops);
 	}
 }
 
 /* ---- functions that are made at run time ---- */
 
-static int get_file(const char *memory)
+/* Returns memory of this kind, or MAP_FAILED. */
+static char *get_memory(const char *kind)
 {
 	char path[] = "/var/tmp/code_work-XXXXXX";
-	int fd = -1;
+	int flags = MAP_SHARED, fd = -1;
 
-	if (!strcmp(memory, "memfd"))
-		return memfd_create("code", 0);
-	if (!strcmp(memory, "hugememfd"))
-		return memfd_create("code", MFD_HUGETLB);
-	if (!strcmp(memory, "zero"))
-		return open("/dev/zero", O_RDWR);
-	if (!strcmp(memory, "posix")) {
+	if (!strcmp(kind, "sysv"))
+		return shmat(shmget(IPC_PRIVATE, MEMORY_BYTES, 0700), 0, SHM_EXEC);
+	if (!strcmp(kind, "anon")) {
+		flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	} else if (!strcmp(kind, "huge")) {
+		flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB;
+	} else if (!strcmp(kind, "shared")) {
+		flags = MAP_SHARED | MAP_ANONYMOUS;
+	} else if (!strcmp(kind, "zero")) {
+		flags = MAP_PRIVATE;
+		fd = open("/dev/zero", O_RDWR);
+	} else if (!strcmp(kind, "memfd")) {
+		fd = memfd_create("code", 0);
+	} else if (!strcmp(kind, "hugememfd")) {
+		fd = memfd_create("code", MFD_HUGETLB);
+	} else if (!strcmp(kind, "posix")) {
 		fd = shm_open("/code_work", O_RDWR | O_CREAT, 0700);
 		shm_unlink("/code_work");
-	} else if (!strcmp(memory, "unlinked")) {
+	} else if (!strcmp(kind, "unlinked")) {
 		fd = mkstemp(path);
 		unlink(path);
 	}
-	return fd;
-}
-
-static char *get_memory(const char *memory)
-{
-	const int prot = PROT_READ | PROT_WRITE | PROT_EXEC;
-	const int flags = !strcmp(memory, "shared") ? MAP_SHARED | MAP_ANONYMOUS :
-			  !strcmp(memory, "anon") ? MAP_PRIVATE | MAP_ANONYMOUS :
-			  !strcmp(memory, "huge") ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB : 0;
-	int fd;
-
-	if (!strcmp(memory, "sysv"))
-		return shmat(shmget(IPC_PRIVATE, MEMORY_BYTES, 0700), 0, SHM_EXEC);
-	if (flags)
-		return mmap(NULL, MEMORY_BYTES, prot, flags, -1, 0);
-	fd = get_file(memory);
-	if (!strcmp(memory, "zero"))
-		return mmap(NULL, MEMORY_BYTES, prot, MAP_PRIVATE, fd, 0);
-	if (fd < 0 || ftruncate(fd, MEMORY_BYTES))
+	if (flags == MAP_SHARED && ftruncate(fd, MEMORY_BYTES))
 		return MAP_FAILED;
-	return mmap(NULL, MEMORY_BYTES, prot, MAP_SHARED, fd, 0);
+	return mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, flags, fd, 0);
 }
 
 static int make_code(char *memory)
@@ -150,30 +140,6 @@ static int make(const char *kind, const char *how, long ms)
 
 /* ---- functions that are moved ---- */
 
-/* Finds the mapping of @address. */
-static bool find_mapping(uintptr_t address, uintptr_t *start, uintptr_t *end)
-{
-	FILE *maps = fopen("/proc/self/maps", "re");
-	char line[512];
-	bool found = false;
-
-	while (maps && !found && fgets(line, sizeof(line), maps))
-		found = sscanf(line, "%lx-%lx", start, end) == 2 && address >= *start &&
-			address < *end;
-	if (maps)
-		fclose(maps);
-	return found;
-}
-
-static void *copy_of(const void *from, size_t size, int flags, int fd)
-{
-	void *copy = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, 0);
-
-	if (copy == MAP_FAILED)
-		exit(1);
-	return memcpy(copy, from, size);
-}
-
 /*
  * Replaces the code from @start to @end by a copy: "moved" memory, "new" memory into which it is
  * copied back, a "memfd"; or "other" code.
@@ -182,7 +148,7 @@ static int move(const char *how, void *start, void *end)
 {
 	const size_t size = (char *)end - (char *)start;
 	const int private = MAP_PRIVATE | MAP_ANONYMOUS, prot = PROT_READ | PROT_EXEC;
-	void *copy = copy_of(start, size, private, -1);
+	void *copy = memcpy(map_private(size), start, size);
 	int fd;
 
 	if (!strcmp(how, "new")) {
@@ -210,6 +176,7 @@ static int move_and_run(const char *what, const char *how, long ms)
 {
 	uintptr_t alpha = (uintptr_t)hot_alpha, beta = (uintptr_t)hot_beta;
 	uintptr_t start, end = (uintptr_t)hot_end;
+	static struct mapping text;
 	void *library;
 
 	if (strcmp(what, "program")) {
@@ -223,11 +190,13 @@ static int move_and_run(const char *what, const char *how, long ms)
 	start = alpha;
 	/* All text is moved at once. */
 	if (!strcmp(how, "all")) {
-		if (!find_mapping(alpha, &start, &end))
+		if (!mapping_of(alpha, &text))
 			return 1;
+		start = text.start;
+		end = text.end;
 		how = "moved";
 	}
-	if (strcmp(how, "no") && move(how, (void *)start, (void *)end))
+	if (move(how, (void *)start, (void *)end))
 		return 1;
 	run(alpha, beta, LOOP_BURST / 8, ms);
 	return 0;

@@ -16,31 +16,32 @@
  *					address in turns
  *	record_work late MS		system calls with interrupts off for a ms and more
  */
-#include <pthread.h>
-#include <signal.h>
-#include <stdlib.h>
+#include "test.h"
+
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include "loop.h"
-
-/* The layout of the loops in loop.h. A loop fits into a page at any address. */
-
-static volatile sig_atomic_t told;
+#include "process.h"
+#include "threads.h"
 
 #define NS_PER_MS 1000000
 
-static void burn_ms(u64 ms)
+static volatile sig_atomic_t told;
+
+/* Runs the loop for @ms ms of CPU time of this thread, or until the signal of trap() arrives. */
+static void burn_in(const void *loop, u64 ms)
 {
 	const u64 end = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + ms * NS_PER_MS;
 
+	asm("" : "+r"(loop));	/* as in loop_run() */
 	while (!told && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < end)
-		loop_run(3, LOOP_BURST);
+		((void (*)(unsigned long))(uintptr_t)loop)(LOOP_BURST);
+}
+
+static void burn_ms(u64 ms)
+{
+	burn_in(loops_text + 3 * LOOP_SIZE, ms);
 }
 
 static void tell(int signal)
@@ -53,8 +54,7 @@ static int trap(int number, int status)
 {
 	signal(number, tell);
 	/* Tells record.c that the program is ready. */
-	if (write(STDOUT_FILENO, "\n", 1) != 1)
-		return 1;
+	MUST(write(STDOUT_FILENO, "\n", 1) == 1);
 	burn_ms(60000);
 	return told ? status : 1;
 }
@@ -63,100 +63,67 @@ static int fork_all(int n, u64 ms)
 {
 	int status, bad = 0;
 
-	for (int i = 0; i < n; i++) {
-		pid_t child = fork();
-
-		if (child < 0)
-			return 1;
-		if (!child) {
-			burn_ms(ms);
-			_exit(0);
-		}
-	}
+	while (n--)
+		FORK(burn_ms(ms));
 	while (wait(&status) > 0)
 		bad |= status;
 	return bad ? 1 : 0;
 }
 
-static void *named(void *arg)
+static u64 burners_ms;
+
+static void *burner(void *unused)
 {
 	char name[16];
 
+	(void)unused;
 	snprintf(name, sizeof(name), "burner-%ld", syscall(SYS_gettid) % 100000);
 	prctl(PR_SET_NAME, name);
-	burn_ms(*(u64 *)arg);
+	burn_ms(burners_ms);
 	return NULL;
-}
-
-static int threads(int n, u64 ms)
-{
-	pthread_t *all = calloc(n, sizeof(*all));
-
-	for (int i = 0; i < n; i++)
-		if (!all || pthread_create(&all[i], NULL, named, &ms))
-			return 1;
-	for (int i = 0; i < n; i++)
-		pthread_join(all[i], NULL);
-	free(all);
-	return 0;
-}
-
-/* Runs a copy of the loop. */
-static void burn_in(const char *text, u64 ms)
-{
-	const u64 end = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) + ms * NS_PER_MS;
-
-	while (cpu_ns(CLOCK_PROCESS_CPUTIME_ID) < end)
-		((void (*)(unsigned long))(uintptr_t)text)(LOOP_BURST);
 }
 
 static int anon(u64 ms)
 {
-	char *text = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *text = map_pages(1);
 
-	if (text == MAP_FAILED)
-		return 1;
 	memcpy(text, loops_text, LOOP_SIZE);
+	MUST(!mprotect(text, PAGE, PROT_READ | PROT_EXEC));
 	burn_in(text, ms);
 	return 0;
 }
 
-/* Makes a file with the loop, and returns its descriptor. */
+/* Makes a file with the loop, and returns its descriptor. A loop fits into a page at any address. */
 static int make(const char *path)
 {
-	static char page[PAGE_MAX];
 	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
 
-	memcpy(page, loops_text, LOOP_SIZE);
-	return write(fd, page, PAGE) == (ssize_t)PAGE ? fd : -1;
+	MUST(write(fd, loops_text, LOOP_SIZE) == LOOP_SIZE && !ftruncate(fd, PAGE));
+	return fd;
 }
 
 /* Alternates between two mappings, as dlclose() and dlopen() would. */
 static int swap(const char *a, const char *b, int n, u64 ms)
 {
-	char *text = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *text = map_pages(1);
 	const int files[2] = { make(a), make(b) };
 
 	for (int i = 0; i < n; i++) {
-		if (mmap(text, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, files[i % 2],
-			 0) != text)
-			return 1;
+		MUST(mmap(text, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, files[i % 2],
+			  0) == text);
 		burn_in(text, ms);
 	}
 	return 0;
 }
 
-static int orphan(u64 ms)
+/* Reads @fd, an eventfd, which takes long if many wait for it. Returns the CPU time, in ns. */
+static u64 read_event(int fd)
 {
-	pid_t child = fork();
+	const u64 before = cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+	u64 value;
 
-	if (child < 0)
-		return 1;
-	if (child)
-		return dprintf(STDOUT_FILENO, "%d\n", child) < 0;
-	burn_ms(ms);
-	_exit(0);
+	MUST(read(fd, &value, sizeof(value)) == sizeof(value));
+	return cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - before;
 }
 
 /*
@@ -169,24 +136,18 @@ static int late(u64 ms)
 	int fd = eventfd(1 << 30, EFD_SEMAPHORE | EFD_CLOEXEC);
 	int waiters = epoll_create1(EPOLL_CLOEXEC);
 	struct rlimit files;
-	u64 before, end, value;
+	u64 end;
 
-	if (getrlimit(RLIMIT_NOFILE, &files))
-		return 1;
+	MUST(!getrlimit(RLIMIT_NOFILE, &files));
 	files.rlim_cur = files.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &files);
 	do {
 		for (int i = 0; i < 1000; i++)
-			if (epoll_ctl(waiters, EPOLL_CTL_ADD, dup(fd), &event))
-				return 1;
-		before = cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
-		if (read(fd, &value, sizeof(value)) != sizeof(value))
-			return 1;
-	} while (cpu_ns(CLOCK_PROCESS_CPUTIME_ID) < before + NS_PER_MS * 3 / 2);
+			MUST(!epoll_ctl(waiters, EPOLL_CTL_ADD, dup(fd), &event));
+	} while (read_event(fd) < NS_PER_MS * 3 / 2);
 	end = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) + ms * NS_PER_MS;
 	while (cpu_ns(CLOCK_PROCESS_CPUTIME_ID) < end)
-		if (read(fd, &value, sizeof(value)) != sizeof(value))
-			return 1;
+		read_event(fd);
 	return 0;
 }
 
@@ -208,14 +169,14 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "fork"))
 		return fork_all(a, b);
 	if (!strcmp(what, "orphan"))
-		return orphan(a);
+		return dprintf(STDOUT_FILENO, "%d\n", FORK(burn_ms(a))) < 0;
 	if (!strcmp(what, "exec")) {
 		burn_ms(a);
 		execl("/proc/self/exe", "other", "burn", argv[2], NULL);
 		return 1;
 	}
 	if (!strcmp(what, "threads"))
-		return threads(a, b);
+		return burners_ms = b, in_threads(a, burner) != NULL;
 	if (!strcmp(what, "anon"))
 		return anon(a);
 	if (!strcmp(what, "late"))

@@ -4,12 +4,10 @@
  *
  * It samples record_work. Unless a test says so, the user is an ordinary one.
  */
-#include "kselftest_harness.h"
-
-#include <termios.h>
-
 #define SUBCOMMAND "top"
 #include "command.h"
+
+#include <termios.h>
 
 #define HOT		"loops_text"	/* the function in which record_work burns */
 #define ENTER		"\033[?1049h"	/* the alternate screen of the terminal */
@@ -21,23 +19,28 @@ static struct termios settings;		/* at the start */
 static char screen[1 << 20];		/* the output to it, since forget() */
 static size_t screen_len;
 
-/* Starts it in a terminal of its own. Messages go to the file err. */
-static pid_t start_screen(const char **arguments)
+static void resize(int rows, int columns)
 {
-	struct winsize size = { .ws_row = 24, .ws_col = 80 };
+	const struct winsize size = { .ws_row = rows, .ws_col = columns };
 
+	MUST(!ioctl(master, TIOCSWINSZ, &size));
+}
+
+/* Starts it in a terminal of its own. Messages go to the file err. */
+static pid_t start_screen(char **arguments)
+{
 	terminal_open();
-	ioctl(master, TIOCSWINSZ, &size);
+	resize(24, 80);
 	fcntl(master, F_SETFL, O_NONBLOCK);
 	tcgetattr(slave, &settings);
 	screen_len = 0;
-	return start_argv((char **)arguments, slave);
+	return start_argv(arguments, slave);
 }
 
 /* To save time, it refreshes the screen more often than by default. */
-#define start_on_terminal(...) start_screen((const char *[]){				\
+#define start_on_terminal(...) start_screen(ARGUMENTS(					\
 	"sh", "-c", "TERM=xterm exec \"$0\" top -d 0.3 \"$@\" </dev/tty >/dev/tty", command,	\
-	__VA_ARGS__, NULL })
+	__VA_ARGS__))
 
 /* Returns true if this was written to the terminal. */
 static bool shown(const char *text)
@@ -53,23 +56,27 @@ static bool shown(const char *text)
 	return strstr(screen, text);
 }
 
-/* Returns true if the last frame that is whole contains @text. */
-static bool shown_in_frame(const char *text)
+/* Returns the last frame that is whole, until the next call; nothing if there is none. */
+static const char *last_frame(void)
 {
-	char *start = screen, *end = NULL, *next;
-	bool is_there;
+	static char frame[sizeof(screen)];
+	char *start, *end;
 
 	shown("");
-	for (next = screen; (next = strstr(next, FRAME_END)); next++)
+	strcpy(frame, screen);
+	end = frame;
+	for (char *next = frame; (next = strstr(next, FRAME_END)); next++)
 		end = next;
-	if (!end)
-		return false;
 	*end = 0;
-	for (next = screen; (next = strstr(next, FRAME)); next++)
+	start = frame;
+	for (char *next = frame; (next = strstr(next, FRAME)); next++)
 		start = next;
-	is_there = strstr(start, text);
-	*end = *FRAME_END;
-	return is_there;
+	return start;
+}
+
+static bool shown_in_frame(const char *text)
+{
+	return strstr(last_frame(), text);
 }
 
 static void forget(void)
@@ -92,37 +99,27 @@ static bool has_old_settings(void)
 	       !memcmp(now.c_cc, settings.c_cc, sizeof(now.c_cc));
 }
 
-/* Returns the number of lines of the next frame, or 0. */
-static int lines_of_frame(void)
-{
-	char *at, *end;
-	int lines = 1;
-
-	forget();
-	if (!WAIT_UNTIL(shown_in_frame(FRAME)))
-		return 0;
-	end = strstr(strstr(screen, FRAME), FRAME_END);
-	for (at = strstr(screen, FRAME); at < end; at++)
-		lines += *at == '\n';
-	return lines;
-}
-
 static int count(const char *text, const char *what)
 {
 	int n = 0;
 
-	while ((text = strstr(text, what))) {
-		text += strlen(what);
+	for (; (text = strstr(text, what)); text += strlen(what))
 		n++;
-	}
 	return n;
+}
+
+/* Returns the number of lines of the next frame. */
+static int lines_of_frame(void)
+{
+	forget();
+	MUST(WAIT_UNTIL(shown_in_frame(FRAME)));
+	return 1 + count(last_frame(), "\n");
 }
 
 /* Returns true if the first row of a table of @text has these words. */
 static bool begins_with(const char *text, const char *title, const char *word, const char *other)
 {
-	char line[256] = "";
-	char titles[256] = "";
+	char line[256], titles[256];
 
 	for (text = strstr(text, "   share"); text; text = strstr(text + 1, "   share")) {
 		if (sscanf(text, "%255[^\n]\n%255[^\n]", titles, line) == 2 &&
@@ -132,18 +129,7 @@ static bool begins_with(const char *text, const char *title, const char *word, c
 	return false;
 }
 
-FIXTURE(top) {
-};
-
-FIXTURE_SETUP(top)
-{
-	ASSERT_TRUE(command_setup());
-}
-
-FIXTURE_TEARDOWN(top)
-{
-	command_teardown();
-}
+COMMAND_FIXTURE(top)
 
 #define TOP_TEST(name) TEST_F_TIMEOUT(top, name, 180)
 
@@ -195,11 +181,9 @@ TOP_TEST(sorts_by_the_keys)
 
 TOP_TEST(shows_the_hottest_calls)
 {
-	char stacks_work[PATH_MAX];
-	const char *text;
+	const char *stacks_work = beside("stacks_work"), *text;
 	pid_t top;
 
-	ASSERT_TRUE(beside(stacks_work, "stacks_work"));
 	ASSERT_EQ(0, run("-b", "-g", "-d", "0.3", stacks_work, "leaf", "3000"));
 	text = text_of("out");
 	EXPECT_LT(2, count(text, "  calls\n 100.00%")) TH_LOG("%s", text);
@@ -256,17 +240,15 @@ TOP_TEST(waits_for_the_command_after_the_last_table)
 TOP_TEST(samples_a_process_with_p)
 {
 	pid_t child, top;
-	char pid[16];
+	const char *pid;
 
-	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
+	NEED_PERFMON();
 	child = start_burning();
-	ASSERT_LT(0, child);
-	snprintf(pid, sizeof(pid), "%d", child);
+	pid = as_text("%d", child);
 	EXPECT_EQ(0, run("-b", "-d", "0.3", "-n", "2", "-p", pid));
 	EXPECT_EQ(2, count(text_of("out"), "profil top: "));
 	EXPECT_TRUE(begins_with(text_of("out"), "symbol", "record_work", HOT));
 	/* It ends with the process. The file has the tables of the first one. */
-	unlink("out");
 	top = start(-1, "-b", "-d", "0.3", "-p", pid);
 	EXPECT_TRUE(WAIT_UNTIL(said("out", HOT)));
 	kill(child, SIGKILL);
@@ -280,9 +262,8 @@ TOP_TEST(shows_the_whole_machine)
 	const char *text;
 	pid_t child;
 
-	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root");
+	NEED_PERFMON();
 	child = start_burning();
-	ASSERT_LT(0, child);
 	ASSERT_EQ(0, run("-a", "-b", "-d", "0.3", "-n", "2"));
 	text = text_of("out");
 	EXPECT_EQ(2, count(text, "profil top: the whole machine ("));
@@ -321,7 +302,6 @@ TOP_TEST(names_functions_of_programs_that_are_gone)
 /* Nothing remains of the processes that have ended. */
 TOP_TEST(uses_no_more_memory_and_descriptors_with_time)
 {
-	char path[64];
 	long kib[2] = {}, fds[2] = {};
 	pid_t top = start(-1, "-b", "-d", "0.1", "-s", "thread,symbol", "sh", "-c",
 			  "while :; do $0 exit 0; done", work);
@@ -333,10 +313,8 @@ TOP_TEST(uses_no_more_memory_and_descriptors_with_time)
 		/* A row is forgotten after 10 tables, so all of them are replaced. */
 		for (int n = 0; n < 12; n++)
 			EXPECT_TRUE(WAIT_UNTIL(count(text_of("out"), "profil top: ") > tables + n));
-		snprintf(path, sizeof(path), "/proc/%d/status", top);
-		kib[i] = file_number(path, "VmRSS:");
-		snprintf(path, sizeof(path), "/proc/%d/fd", top);
-		d = opendir(path);
+		kib[i] = file_number(as_text("/proc/%d/status", top), "VmRSS:");
+		d = opendir(as_text("/proc/%d/fd", top));
 		while (d && readdir(d))
 			fds[i]++;
 		closedir(d);
@@ -389,7 +367,7 @@ TOP_TEST(restores_the_terminal_after_signals)
 {
 	static const int signals[] = { SIGTERM, SIGHUP, SIGSEGV, SIGABRT };
 
-	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
 		const bool is_fatal = signals[i] == SIGSEGV || signals[i] == SIGABRT;
 		pid_t top = start_on_terminal(work, "trap", "10", "0"), child;
 
@@ -430,15 +408,13 @@ TOP_TEST(restores_the_terminal_while_it_is_stopped)
 
 TOP_TEST(fits_the_screen_when_its_size_changes)
 {
-	struct winsize size = { .ws_row = 9, .ws_col = 60 };
 	pid_t top = start_on_terminal("-s", "thread", work, "threads", "12", "60000");
 
 	EXPECT_TRUE(WAIT_UNTIL(shown(FRAME) && lines_of_frame() >= 16));
-	ASSERT_EQ(0, ioctl(master, TIOCSWINSZ, &size));
+	resize(9, 60);
 	EXPECT_TRUE(WAIT_UNTIL(lines_of_frame() == 9));
 	EXPECT_TRUE(shown(" more"));
-	size.ws_row = 24;
-	ASSERT_EQ(0, ioctl(master, TIOCSWINSZ, &size));
+	resize(24, 60);
 	EXPECT_TRUE(WAIT_UNTIL(lines_of_frame() >= 16));
 	EXPECT_INTERRUPTED(top);
 }
@@ -452,19 +428,16 @@ TOP_TEST(obeys_its_keys)
 	forget();
 	pause_ms(1000);
 	EXPECT_FALSE(shown(FRAME));
-	EXPECT_TRUE(type("p"));
-	EXPECT_TRUE(WAIT_UNTIL(shown(HOT)));
+	EXPECT_ANSWER("p", HOT);
 
 	/* The keys change the columns while it is paused, too. */
 	EXPECT_ANSWER("p", "(paused)");
 	forget();
 	EXPECT_ANSWER("s", "binary");
 	EXPECT_FALSE(shown(HOT));
-	EXPECT_TRUE(type("\033[D"));
-	EXPECT_TRUE(WAIT_UNTIL(shown(HOT)));
+	EXPECT_ANSWER("\033[D", HOT);
 	forget();
-	EXPECT_TRUE(type("\033[C\033OC"));
-	EXPECT_TRUE(WAIT_UNTIL(shown("command")));
+	EXPECT_ANSWER("\033[C\033OC", "command");
 	EXPECT_TRUE(type("p"));
 
 	forget();
@@ -484,7 +457,7 @@ TOP_TEST(escapes_names)
 	static const char name[] = "./a\033[99mb\007";
 	pid_t top;
 
-	ASSERT_EQ(0, end_of(start_argv((char *[]){ "cp", work, (char *)name, NULL }, -1)));
+	ASSERT_EQ(0, end_of(start_program("cp", work, name)));
 	top = start_on_terminal("-s", "comm,dso", name, "burn", "700");
 	EXPECT_EQ(0, end_of(top));
 	EXPECT_TRUE(shown("a\\x1b[99mb\\x07  "));

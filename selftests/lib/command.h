@@ -9,42 +9,38 @@
 #ifndef _SELFTESTS_COMMAND_H
 #define _SELFTESTS_COMMAND_H
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
+#include "kselftest_harness.h"
+
 #include <poll.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <pty.h>
+#include <stdarg.h>
 
 #include "kernel.h"
+#include "old.h"
 
-static char here[PATH_MAX];	/* the directory of record_work */
-static char work[PATH_MAX];
-static char command[PATH_MAX];
-static char dir[64];		/* directory for the files of a test; the working directory */
-static pid_t running[8];	/* processes to kill at the end if they still run */
+static const char *work, *command;
+static char dir[] = "/tmp/record-XXXXXX";	/* for the files of a test; the working directory */
 static int master = -1, slave = -1;	/* of the pseudo-terminal of terminal_open() */
 
-/* The same as fork(), but the test kills the child at its end. */
-static inline pid_t start_child(void)
+/* Returns what printf() would print. */
+__attribute__((format(printf, 1, 2))) static inline const char *as_text(const char *format, ...)
 {
-	pid_t child = fork();
+	va_list args;
+	char *text;
 
-	for (size_t i = 0; i < sizeof(running) / sizeof(*running) && child; i++) {
-		if (!running[i]) {
-			running[i] = child;
-			break;
-		}
-	}
-	return child;
+	va_start(args, format);
+	MUST(vasprintf(&text, format, args) >= 0);
+	va_end(args);
+	return text;
+}
+
+/* Returns the path of a program or library that must be beside this one. */
+static inline const char *beside(const char *name)
+{
+	const char *path = strdup(path_beside(name));
+
+	MUST(!access(path, X_OK));
+	return path;
 }
 
 /*
@@ -53,18 +49,10 @@ static inline pid_t start_child(void)
  */
 static inline pid_t start_argv(char *const argv[], int terminal)
 {
-	int fd, exec_pipe[2];
-	pid_t child;
-	char byte;
+	pid_t child = vfork();
 
-	if (pipe2(exec_pipe, O_CLOEXEC))
-		return -1;
-	child = start_child();
 	if (child) {
-		close(exec_pipe[1]);
-		while (read(exec_pipe[0], &byte, 1) < 0 && errno == EINTR)
-			;
-		close(exec_pipe[0]);
+		MUST(child > 0);
 		return child;
 	}
 	if (terminal >= 0) {
@@ -74,34 +62,32 @@ static inline pid_t start_argv(char *const argv[], int terminal)
 	} else {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	}
-	fd = open("out", O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	dup2(fd, STDOUT_FILENO);
-	fd = open("err", O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	dup2(fd, STDERR_FILENO);
+	dup2(open("out", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), STDOUT_FILENO);
+	dup2(open("err", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), STDERR_FILENO);
 	execvp(argv[0], argv);
 	_exit(98);
 }
 
+#define ARGUMENTS(...)	((char **)(const char *[]){ __VA_ARGS__, NULL })
+
+/* Starts a program with these arguments: see start_argv(). */
+#define start_program(...)	start_argv(ARGUMENTS(__VA_ARGS__), -1)
+
+/* Starts the subcommand with these arguments: see start_argv(). */
+#define start(terminal, ...)							\
+	start_argv(ARGUMENTS(command, SUBCOMMAND, __VA_ARGS__), terminal)
+
+/* Waits for the end of @child. Returns its exit status, or 1000 + the signal that killed it. */
 static inline int end_of(pid_t child)
 {
 	int status;
 
-	while (waitpid(child, &status, 0) != child)
-		if (errno != EINTR)
-			return -1;
-	for (size_t i = 0; i < sizeof(running) / sizeof(*running); i++)
-		if (running[i] == child)
-			running[i] = 0;
+	MUST(waitpid(child, &status, 0) == child);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-#define ARGUMENTS(...)	((char **)(const char *[]){ command, SUBCOMMAND, __VA_ARGS__, NULL })
-
-/* Starts the subcommand with these arguments: see start_argv(). */
-#define start(terminal, ...)	start_argv(ARGUMENTS(__VA_ARGS__), terminal)
-
-/* Runs it with these arguments, and returns its exit status: see end_of(). */
-#define run(...)		end_of(start(-1, __VA_ARGS__))
+/* Runs the subcommand with these arguments: see end_of(). */
+#define run(...)	end_of(start(-1, __VA_ARGS__))
 
 /* The process is killed. Returns true if that ended it. */
 static inline bool kill_child(pid_t child)
@@ -141,106 +127,73 @@ static inline void pause_ms(int ms)
 	tries >= 0;								\
 })
 
-/* Returns true if record_work has printed that it is ready. */
-static inline bool ready(void)
+/* Waits until the program, which has just been started, has printed that it is ready. */
+static inline pid_t until_ready(pid_t child)
 {
-	return said("out", "\n");
+	MUST(WAIT_UNTIL(said("out", "\n")));
+	return child;
 }
 
-/* Starts the program, and returns its id when it has printed that it is ready; or -1. */
-static inline pid_t start_ready(char *const argv[])
-{
-	pid_t child;
-
-	unlink("out");
-	child = start_argv(argv, -1);
-	return WAIT_UNTIL(ready()) ? child : -1;
-}
+#define start_ready(...)	until_ready(start_program(__VA_ARGS__))
 
 /* Starts record_work, which burns CPU time. */
-static inline pid_t start_burning(void)
-{
-	return start_ready((char *[]){ work, "trap", "10", "0", NULL });
-}
+#define start_burning()		start_ready(work, "trap", "10", "0")
 
 /* The process that the recorder started, or -1. */
 static inline pid_t child_of(pid_t parent)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", parent, parent);
-	return file_number(path, "");
-}
-
-static inline bool beside(char *path, const char *name)
-{
-	return snprintf(path, PATH_MAX, "%s/%s", here, name) < PATH_MAX && !access(path, X_OK);
-}
-
-static inline void terminal_close(void)
-{
-	if (master >= 0)
-		close(master);
-	if (slave >= 0)
-		close(slave);
+	return file_number(as_text("/proc/%d/task/%d/children", parent, parent), "");
 }
 
 /* Opens a terminal, instead of the one that may be open. */
-static inline bool terminal_open(void)
+static inline void terminal_open(void)
 {
-	terminal_close();
-	master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
-	if (master < 0 || grantpt(master) || unlockpt(master))
-		return false;
-	slave = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
-	return slave >= 0;
+	if (master >= 0) {
+		close(master);
+		close(slave);
+	}
+	MUST(!openpty(&master, &slave, NULL, NULL, NULL));
+	fcntl(master, F_SETFD, FD_CLOEXEC);
+	fcntl(slave, F_SETFD, FD_CLOEXEC);
 }
 
-static inline bool command_setup(void)
+static inline void command_setup(void)
 {
-	const char *set = getenv("PROFIL");
-	ssize_t len = readlink("/proc/self/exe", here, sizeof(here) - 1);
-
-	if (len <= 0)
-		return false;
-	here[len] = 0;
-	*strrchr(here, '/') = 0;
-	if (!beside(work, "record_work"))
-		return false;
-	if (set)
-		snprintf(command, sizeof(command), "%s", set);
-	else if (!beside(command, "../../tools/profil"))
-		snprintf(command, sizeof(command), "profil");
+	work = beside("record_work");
+	command = getenv("PROFIL") ?: strdup(path_beside("../../tools/profil"));
+	if (!getenv("PROFIL") && access(command, X_OK))
+		command = "profil";
 	/*
 	 * A report asks dpkg for the packages of files without names, and then asks apt about
 	 * these for ten seconds at most. On an emulated CPU, apt needs that long. Here dpkg has no
 	 * database, so it knows no package, and apt is not asked.
 	 */
-	if (setenv("DPKG_ADMINDIR", "/none", true))
-		return false;
-	strcpy(dir, "/tmp/record-XXXXXX");
-	return mkdtemp(dir) && !chdir(dir);
+	MUST(!setenv("DPKG_ADMINDIR", "/none", true));
+	MUST(mkdtemp(dir) && !chdir(dir));
 }
 
 static inline void command_teardown(void)
 {
-	struct dirent *entry;
-	DIR *d;
+	pid_t child;
 
-	for (size_t i = 0; i < sizeof(running) / sizeof(*running); i++) {
-		if (running[i]) {
-			kill(running[i], SIGKILL);
-			waitpid(running[i], NULL, 0);
-		}
-	}
-	terminal_close();
-	d = opendir(dir);
-	while (d && (entry = readdir(d)))
-		unlinkat(dirfd(d), entry->d_name, 0);
-	if (d)
-		closedir(d);
-	if (!chdir("/"))
-		rmdir(dir);
+	while ((child = child_of(getpid())) > 0)
+		kill_child(child);
+	MUST(!chdir("/") && !system(as_text("rm -rf %s", dir)));
 }
+
+#define NEED_PERFMON()	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root")
+
+/* A fixture for tests of the command */
+#define COMMAND_FIXTURE(name)							\
+	FIXTURE(name) {								\
+	};									\
+	FIXTURE_SETUP(name)							\
+	{									\
+		command_setup();						\
+	}									\
+	FIXTURE_TEARDOWN(name)							\
+	{									\
+		command_teardown();						\
+	}
 
 #endif /* _SELFTESTS_COMMAND_H */

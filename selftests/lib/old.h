@@ -11,6 +11,17 @@
 #include <libgen.h>
 #include <limits.h>
 
+/* Returns the path of a file in the directory of this program, until the next call. */
+static inline const char *path_beside(const char *name)
+{
+	static char path[PATH_MAX + NAME_MAX];
+	char self[PATH_MAX] = "";
+
+	MUST(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	snprintf(path, sizeof(path), "%s/%s", dirname(self), name);
+	return path;
+}
+
 /**
  * run_beside() - Run a program from the directory of this one
  * @program: its file name
@@ -18,20 +29,13 @@
  *
  * Its standard output goes to standard error, since it is not TAP.
  *
- * Return: its exit status, 128 + the signal that killed it, or a negative errno.
+ * Return: its exit status, or 128 + the signal that killed it.
  */
 static inline int run_beside(const char *program, const char *preload)
 {
-	char self[PATH_MAX] = "", path[PATH_MAX + NAME_MAX];
-	pid_t child;
+	const char *path = path_beside(program);
 
-	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
-		return -errno;
-	snprintf(path, sizeof(path), "%s/%s", dirname(self), program);
-	child = fork();
-	if (child < 0)
-		return -errno;
-	if (!child) {
+	return status_of(FORK({
 		if (preload)
 			setenv("LD_PRELOAD", preload, 1);
 		else
@@ -39,8 +43,7 @@ static inline int run_beside(const char *program, const char *preload)
 		dup2(STDERR_FILENO, STDOUT_FILENO);
 		execl(path, path, NULL);
 		_exit(127);
-	}
-	return status_of(child);
+	}));
 }
 
 /* A test that runs @program, which must succeed. */
