@@ -5,9 +5,7 @@
  */
 #include "kselftest_harness.h"
 
-#include <libgen.h>
-
-#include "device.h"
+#include "old.h"
 
 /* Functions that check the output of a program */
 
@@ -89,33 +87,24 @@ FIXTURE_VARIANT(examples) {
 	bool (*found)(FILE *output);
 };
 
-FIXTURE_VARIANT_ADD(examples, profil) { .command = "example-profil-1", .found = profil_found };
-FIXTURE_VARIANT_ADD(examples, sprofil) { .command = "example-sprofil-1", .found = sprofil_found };
+/* A row for each program: its page, its command, and what checks the output */
+#define EXAMPLE(page, command_, found_)						\
+	FIXTURE_VARIANT_ADD(examples, page) {					\
+		.command = "example-" command_, .found = found_,		\
+	}
 
-FIXTURE_VARIANT_ADD(examples, pcsample) {
-	.command = "example-pcsample-1", .found = pcsample_found,
-};
-
-FIXTURE_VARIANT_ADD(examples, osProfile) {
-	.command = "example-osProfile-1", .found = osProfile_found,
-};
-
-FIXTURE_VARIANT_ADD(examples, profil_session) {
-	.command = "example-profil_session-1", .found = session_found,
-};
-
-FIXTURE_VARIANT_ADD(examples, profil_session_records) {
-	.command = "example-profil_session-2 sh -c 'until [ x$i = x50000 ]; do i=$((i+1)); done'",
-	.found = records_found,
-};
-
-FIXTURE_VARIANT_ADD(examples, profil_pprof) {
-	.command = "example-profil_pprof-1 /dev/stdout", .found = pprof_found,
-};
+EXAMPLE(profil, "profil-1", profil_found);
+EXAMPLE(sprofil, "sprofil-1", sprofil_found);
+EXAMPLE(pcsample, "pcsample-1", pcsample_found);
+EXAMPLE(osProfile, "osProfile-1", osProfile_found);
+EXAMPLE(profil_session, "profil_session-1", session_found);
+EXAMPLE(profil_session_records,
+	"profil_session-2 sh -c 'until [ x$i = x50000 ]; do i=$((i+1)); done'", records_found);
+EXAMPLE(profil_pprof, "profil_pprof-1 /dev/stdout", pprof_found);
 
 FIXTURE_SETUP(examples)
 {
-	ASSERT_LE(0, device_fd());
+	ASSERT_DEVICE();
 }
 
 FIXTURE_TEARDOWN(examples)
@@ -124,11 +113,10 @@ FIXTURE_TEARDOWN(examples)
 
 TEST_F(examples, the_output_is_as_the_page_describes)
 {
-	char here[PATH_MAX] = "", command[2 * PATH_MAX];
+	char command[2 * PATH_MAX];
 	FILE *output;
 
-	ASSERT_LT(0, readlink("/proc/self/exe", here, sizeof(here) - 1));
-	snprintf(command, sizeof(command), "%s/%s </dev/null", dirname(here), variant->command);
+	snprintf(command, sizeof(command), "%s </dev/null", path_beside(variant->command));
 	output = popen(command, "re");
 	ASSERT_NE(NULL, output);
 	EXPECT_TRUE(variant->found(output));

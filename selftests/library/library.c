@@ -14,11 +14,11 @@
 #include <sys/sysmacros.h>
 
 #include "kernel.h"
-#include "libc_profil.h"
 #include "loop.h"
 #include "old.h"
 #include "profil.h"
 #include "seccomp.h"
+#include "users.h"
 
 #define COUNTERS	4096
 
@@ -52,6 +52,15 @@ static int burn_hits(u64 hits)
 			return err;
 	}
 	return 0;
+}
+
+/* Returns the statistics that the library returns. */
+static struct profil_stats classic_stats(void)
+{
+	struct profil_stats stats = { .size = sizeof(stats) };
+
+	MUST(!profil_classic_stats(&stats));
+	return stats;
 }
 
 /* Writes the numbers of all open descriptors of this process to @list. */
@@ -251,12 +260,10 @@ TEST_F(library, a_bad_buffer_is_EFAULT_and_changes_nothing)
 TEST_F(library, a_buffer_above_RLIMIT_MEMLOCK_is_ENOMEM)
 {
 	const size_t size = 64 << 10;
-	const struct rlimit limit = { size, size };
 	u8 *p = map_private(2 * size);
 
-	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
-	if (geteuid() == 0)
-		ASSERT_EQ(0, setresuid(1000, 1000, 1000));
+	limit_memlock(size);
+	become_user(1000);
 	EXPECT_ERROR(ENOMEM, profil((void *)p, size + 2, 0, 65536));
 	EXPECT_IS_OFF();
 	EXPECT_EQ(0, profil((void *)p, size, 0, 65536));
@@ -290,7 +297,6 @@ TEST_F(library, keeps_a_descriptor_with_a_high_number_while_it_is_on)
 	ASSERT_EQ(0, start_in_burn());
 	EXPECT_ERROR(EFAULT, profil((void *)16, 64, 0, 65536));
 	EXPECT_EQ(kept, kept_descriptor());
-	EXPECT_EQ(kept, kept_descriptor());
 	EXPECT_EQ(0, stop());
 	descriptors(after, sizeof(after));
 	EXPECT_STREQ(before, after);
@@ -303,7 +309,6 @@ TEST_F(library, keeps_a_descriptor_with_a_high_number_while_it_is_on)
 
 TEST_F(library, is_replaced_and_turned_off_without_a_free_descriptor)
 {
-	struct profil_stats stats = { .size = sizeof(stats) };
 	int last = take_all_descriptors();
 
 	ASSERT_LE(0, last);
@@ -316,7 +321,7 @@ TEST_F(library, is_replaced_and_turned_off_without_a_free_descriptor)
 	EXPECT_EQ(last, kept_descriptor());
 	ASSERT_EQ(0, profil(counters, sizeof(counters), addr(__start_profil_burn), 32768));
 	EXPECT_EQ(0, burn_hits(2));
-	EXPECT_EQ(0, profil_classic_stats(&stats));
+	classic_stats();
 	EXPECT_ERROR(EFAULT, profil((void *)16, 64, 0, 65536));
 	EXPECT_IS_ON();
 	EXPECT_EQ(0, stop());
@@ -449,14 +454,13 @@ TEST_F(library, SIGPROF_and_ITIMER_PROF_are_the_programs_own)
 /* The library and the device return the same statistics. */
 TEST_F(library, profil_classic_stats_returns_the_statistics)
 {
-	struct profil_stats stats = { .size = sizeof(stats) }, same;
+	struct profil_stats stats, same;
 
-	EXPECT_EQ(0, profil_classic_stats(&stats));
-	EXPECT_EQ(PROFIL_STATE_OFF, stats.state);
+	EXPECT_EQ(PROFIL_STATE_OFF, classic_stats().state);
 	ASSERT_EQ(0, start_in_burn());
 	EXPECT_EQ(0, burn_hits(3));
 	do {
-		ASSERT_EQ(0, profil_classic_stats(&stats));
+		stats = classic_stats();
 		ASSERT_EQ(0, session_stats(SCOPE, &same));
 	} while (same.ticks != stats.ticks);
 	EXPECT_EQ(PROFIL_STATE_ON, stats.state);
@@ -502,14 +506,13 @@ TEST_F(library, child_of_a_fork_counts_in_its_own_copy)
 	EXPECT_EQ(0, burn_hits(5));
 	ASSERT_EQ(0, session_stats(SCOPE, &before));
 	EXPECT_CHILD({
-		struct profil_stats stats = { .size = sizeof(stats) };
 		u64 before = sum();
+		struct profil_stats stats = classic_stats();
 
-		MUST(!profil_classic_stats(&stats));
 		MUST(stats.state == PROFIL_STATE_ON);
 		MUST(stats.hit <= sum() - before);
 		MUST(!burn_hits(5));
-		MUST(!profil_classic_stats(&stats));
+		stats = classic_stats();
 		MUST(accounted(&stats));
 		MUST(stats.hit >= 5 && stats.hit <= sum() - before);
 		MUST(!stop());
@@ -528,16 +531,13 @@ TEST_F(library, child_of_a_fork_counts_in_its_own_copy)
 
 TEST_F(library, child_of_a_fork_with_a_low_RLIMIT_MEMLOCK_has_an_ended_session)
 {
-	const struct rlimit none = { 0, 0 };
-
-	if (geteuid() == 0)
-		ASSERT_EQ(0, setresuid(1000, 1000, 1000));
+	become_user(1000);
 	ASSERT_EQ(0, start_in_burn());
-	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &none));
+	limit_memlock(0);
 	EXPECT_CHILD({
-		struct profil_stats stats = { .size = sizeof(stats) };
+		struct profil_stats stats;
 
-		MUST(await(!profil_classic_stats(&stats) && stats.state == PROFIL_STATE_ENDED));
+		MUST(await((stats = classic_stats()).state == PROFIL_STATE_ENDED));
 		MUST(stats.end == PROFIL_END_LIMIT);
 		MUST(accounted(&stats));
 		MUST(!pinned_bytes());
@@ -607,6 +607,12 @@ static int attach_with_loops(int fd, u32 scope)
 	return profil_session_attach(fd, scope, 0, NULL) ?: add(fd, &range);
 }
 
+static void begin(int fd, u32 scope)
+{
+	MUST(!attach_with_loops(fd, scope));
+	MUST(!profil_session_enable(fd));
+}
+
 /* Disables the session. Returns its statistics, which must add up. */
 static struct profil_stats disabled(int fd)
 {
@@ -632,27 +638,19 @@ static bool run_ticks(int fd, unsigned int i, u64 ticks)
 	return loop_until(i, stats_of(fd).ticks >= until);
 }
 
-static atomic_bool enough;
-
-static void *run_loop(void *i)
-{
-	while (!enough)
-		loop_run((uintptr_t)i, LOOP_BURST);
-	return NULL;
-}
-
-static pthread_t thread_in_loop(uintptr_t i)
+static void thread_in_loop(uintptr_t i)
 {
 	pthread_t thread;
 
-	MUST(!pthread_create(&thread, NULL, run_loop, (void *)i));
-	return thread;
+	MUST(!pthread_create(&thread, NULL, loop_for_ever, (void *)i));
 }
 
-static void end_thread(pthread_t thread)
+/* Lets ticks pass, in the text of loop 0, which no session but this new one counts. */
+static void pass_ticks(void)
 {
-	enough = true;
-	MUST(!pthread_join(thread, NULL));
+	MUST(!session_start(SCOPE, 0, NULL, 0));
+	MUST(loop_burn(SCOPE, 0, 5));
+	MUST(!session_stop(SCOPE, NULL));
 }
 
 FIXTURE(session) {
@@ -688,7 +686,6 @@ TEST_F(session, counts_all_ticks_of_two_threads)
 {
 	struct profil_range range = range_of_all_loops();
 	struct profil_stats stats;
-	pthread_t threads[2];
 	__u64 space = 0;
 
 	errno = 12345;
@@ -697,19 +694,14 @@ TEST_F(session, counts_all_ticks_of_two_threads)
 	ASSERT_EQ(0, profil_session_add(self->fd, space, &range, 1));
 	ASSERT_EQ(0, profil_session_enable(self->fd));
 	EXPECT_EQ(12345, errno);
-	for (unsigned int i = 0; i < ARRAY_SIZE(threads); i++)
-		threads[i] = thread_in_loop(i);
+	thread_in_loop(0);
+	thread_in_loop(1);
 	EXPECT_TRUE(await(stats_of(self->fd).hit >= 100 && counter(page, 4, 0) &&
 			  counter(page, 4, 1)));
 	stats = disabled(self->fd);
 	EXPECT_EQ(stats.hit, page_sum());
 	/* The threads still run. */
-	ASSERT_EQ(0, session_start(SCOPE, 0, NULL, 0));
-	EXPECT_EQ(0, burn_ticks(SCOPE, 5));
-	EXPECT_EQ(0, session_stop(SCOPE, NULL));
-	for (unsigned int i = 0; i < ARRAY_SIZE(threads); i++)
-		end_thread(threads[i]);
-
+	pass_ticks();
 	EXPECT_LE(100, stats.hit);
 	EXPECT_EQ(stats.hit, page[0] + page[1]);
 	EXPECT_EQ(stats.hit, page_sum());
@@ -721,15 +713,12 @@ TEST_F(session, counts_all_ticks_of_two_threads)
 TEST_F(session, thread_session_counts_only_that_thread)
 {
 	struct profil_stats stats;
-	pthread_t thread;
 
-	ASSERT_EQ(0, attach_with_loops(self->fd, PROFIL_SCOPE_THREAD));
-	ASSERT_EQ(0, profil_session_enable(self->fd));
+	begin(self->fd, PROFIL_SCOPE_THREAD);
 	ASSERT_EQ(0, session_start(SCOPE, 0, NULL, 0));
-	thread = thread_in_loop(1);
+	thread_in_loop(1);
 	EXPECT_TRUE(run_hits(self->fd, 0, 5));
 	stats = disabled(self->fd);
-	end_thread(thread);
 	EXPECT_EQ(0, session_stop(SCOPE, NULL));
 	EXPECT_LE(5, page[0]);
 	EXPECT_EQ(stats.hit, page[0]);
@@ -786,9 +775,7 @@ TEST_F(session, can_be_disabled_and_enabled_again)
 	first = disabled(self->fd);
 	EXPECT_ERROR(EINVAL, profil_session_disable(self->fd, &second));
 
-	ASSERT_EQ(0, session_start(SCOPE, 0, NULL, 0));
-	EXPECT_TRUE(loop_burn(SCOPE, 0, 3));
-	EXPECT_EQ(0, session_stop(SCOPE, NULL));
+	pass_ticks();
 	EXPECT_EQ(first.hit, page_sum());
 	EXPECT_EQ(first.ticks, stats_of(self->fd).ticks);
 
@@ -811,11 +798,9 @@ TEST_F(session, snapshots_agree_with_their_statistics_and_can_reset)
 		.bytes = LOOPS * sizeof(*page),
 	};
 	struct profil_stats stats = { .size = sizeof(stats) };
-	pthread_t thread;
 
-	ASSERT_EQ(0, attach_with_loops(self->fd, SCOPE));
-	ASSERT_EQ(0, profil_session_enable(self->fd));
-	thread = thread_in_loop(2);
+	begin(self->fd, SCOPE);
+	thread_in_loop(2);
 	for (unsigned int i = 0; i < 20; i++) {
 		EXPECT_TRUE(run_hits(self->fd, 3, 2));
 		ASSERT_EQ(0, profil_session_snapshot(self->fd, i % 2 ? PROFIL_SNAPSHOT_RESET : 0,
@@ -824,7 +809,6 @@ TEST_F(session, snapshots_agree_with_their_statistics_and_can_reset)
 		EXPECT_LE(2, stats.hit);
 		EXPECT_EQ(stats.hit, counters_sum(other_page, 4, LOOPS));
 	}
-	end_thread(thread);
 	EXPECT_TRUE(run_hits(self->fd, 3, 1));
 	EXPECT_EQ(disabled(self->fd).hit, page_sum());
 
@@ -922,19 +906,17 @@ TEST_F(session, wrong_arguments_are_errors)
 
 TEST_F(session, RLIMIT_MEMLOCK_is_respected)
 {
-	const struct rlimit limit = { PAGE, PAGE };
 	static u32 large[PAGE_MAX] PAGE_ALIGNED;
 	struct profil_range range = profil_range_of(0, 1 << 20, 6, large, PAGE, 4);
-	struct profil_open options = {
+	const struct profil_open options = {
 		.size = sizeof(options),
 		.modes = MODES_ALL,
 		.nr_records = 4096,
 	};
 
-	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
+	limit_memlock(PAGE);
 	/* A session that root has opened may lock more. */
-	if (geteuid() == 0)
-		ASSERT_EQ(0, setresuid(1000, 1000, 1000));
+	become_user(1000);
 	REOPEN();
 	ASSERT_EQ(0, attach(self->fd));
 	EXPECT_ERROR(EPERM, add(self->fd, &range));
@@ -948,15 +930,10 @@ TEST_F(session, RLIMIT_MEMLOCK_is_respected)
  * Other processes
  */
 
-static int loop_0_for_ever(void)
-{
-	return !!loop_for_ever(NULL);
-}
-
 TEST_F(session, samples_the_child_of_a_pidfd)
 {
 	struct profil_range range = range_of_all_loops();
-	pid_t child = spawn(loop_0_for_ever);
+	pid_t child = SPAWN(!!loop_for_ever(NULL));
 	int pidfd = pidfd_open(child, 0);
 	struct profil_stats stats;
 	__u64 space = 0;
@@ -1053,7 +1030,7 @@ static int attach_in_namespace(int session_fd)
 	MUST(readlink("/proc/self", outer, sizeof(outer) - 1) > 0);
 	snprintf(text, sizeof(text), "%d", atoi(outer) - 1);
 	MUST(!file_write("/proc/sys/kernel/ns_last_pid", text));
-	child = spawn(loop_0_for_ever);
+	child = SPAWN(!!loop_for_ever(NULL));
 	MUST(child == atoi(outer));
 	MUST_FAIL(ESRCH, attach_pidfd(session_fd, pidfd));
 	MUST(!stats_of(session_fd).targets);
@@ -1078,7 +1055,7 @@ TEST_F(session, another_process_needs_CAP_PERFMON)
 		struct profil_range range = { .end = 1, .width = 2, .granule = 1, .step = 1 };
 
 		/* The child also changes to another user. */
-		MUST(geteuid() || !setresuid(1000, 1000, 1000));
+		become_user(1000);
 		MUST_FAIL(EPERM, profil_session_attach(self->fd, SCOPE, stranger, NULL));
 		/* A process may join the session itself. */
 		MUST(!attach(self->fd));
@@ -1091,8 +1068,7 @@ TEST_F(session, PROFIL_FORK_SHARE_counts_parent_and_child_in_the_same_counters)
 	struct profil_stats stats;
 
 	REOPEN(.fork = PROFIL_FORK_SHARE);
-	ASSERT_EQ(0, attach_with_loops(self->fd, SCOPE));
-	ASSERT_EQ(0, profil_session_enable(self->fd));
+	begin(self->fd, SCOPE);
 	EXPECT_TRUE(run_hits(self->fd, 0, 2));
 	EXPECT_CHILD({
 		u32 own = page[5];
@@ -1213,61 +1189,38 @@ static void on_sigusr1(int sig)
 	interrupted++;
 }
 
-struct reader {
-	int fd;
-	atomic_int tid;
-	atomic_bool done;
-	ssize_t len;
-	int err;
-};
-
-static void *read_records(void *arg)
+/* Returns true if the main thread is blocked in read(). */
+static bool reads(void)
 {
-	struct reader *reader = arg;
-
-	reader->tid = gettid();
-	reader->len = profil_session_read(reader->fd, records, sizeof(records));
-	reader->err = errno;
-	reader->done = true;
-	return NULL;
+	return file_number("/proc/self/syscall", "") == SYS_read;
 }
 
-/* Returns true if thread @tid is blocked in read(). */
-static bool reads(pid_t tid)
+static void *interrupt_and_enable(void *fd)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", tid);
-	return file_number(path, "") == SYS_read;
+	for (int i = 1; i <= 3; i++) {
+		MUST(await(reads()));
+		MUST(!tgkill(getpid(), getpid(), SIGUSR1));
+		MUST(await(interrupted == i));
+	}
+	MUST(await(reads()));
+	MUST(!profil_session_enable(*(int *)fd));
+	return loop_for_ever((void *)3);
 }
 
 TEST_F(session, read_continues_after_a_signal)
 {
 	const struct sigaction action = { .sa_handler = on_sigusr1 };	/* no SA_RESTART */
-	struct reader reader = { 0 };
 	pthread_t thread;
+	ssize_t len;
 
 	REOPEN(.nr_records = 4096);
-	reader.fd = self->fd;
 	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
-	ASSERT_EQ(0, profil_session_attach(self->fd, PROFIL_SCOPE_THREAD, 0, NULL));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, read_records, &reader));
-	for (int i = 1; i <= 3; i++) {
-		EXPECT_TRUE(await(reader.tid && reads(reader.tid)));
-		ASSERT_EQ(0, pthread_kill(thread, SIGUSR1));
-		EXPECT_TRUE(await(interrupted == i));
-	}
-	EXPECT_TRUE(await(reads(reader.tid)));
-	EXPECT_FALSE(reader.done);
-	ASSERT_EQ(0, profil_session_enable(self->fd));
-	EXPECT_TRUE(loop_until(3, reader.done));
-	if (!reader.done)
-		pthread_cancel(thread);
-	pthread_join(thread, NULL);
-	EXPECT_LT(0, reader.len) {
-		TH_LOG("%s", strerror(reader.err));
-	}
-	EXPECT_NE(NULL, profil_record_first(records, reader.len));
+	ASSERT_EQ(0, attach(self->fd));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, interrupt_and_enable, &self->fd));
+	len = profil_session_read(self->fd, records, sizeof(records));
+	EXPECT_LT(0, len) TH_LOG("%s", strerror(errno));
+	EXPECT_EQ(3, interrupted);
+	EXPECT_NE(NULL, profil_record_first(records, len));
 	EXPECT_EQ(0, profil_session_disable(self->fd, NULL));
 }
 
@@ -1442,7 +1395,6 @@ TEST_F(session, accepts_ranges_of_each_granularity)
 
 FIXTURE(dev) {
 	dev_t device;
-	bool own;
 };
 
 FIXTURE_SETUP(dev)
@@ -1451,16 +1403,17 @@ FIXTURE_SETUP(dev)
 
 	ASSERT_EQ(0, stat(PROFIL_DEVICE, &st));
 	self->device = st.st_rdev;
-	self->own = !unshare(CLONE_NEWNS) &&
-		    !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
-		    !mount("none", "/dev", "tmpfs", 0, "mode=755");
 }
 
 FIXTURE_TEARDOWN(dev)
 {
 }
 
-#define NEED_OWN_DEV()	SKIP_IF(!self->own, "needs a mount namespace: run as root")
+#define NEED_OWN_DEV()								\
+	SKIP_IF(unshare(CLONE_NEWNS) ||						\
+		mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||		\
+		mount("none", "/dev", "tmpfs", 0, "mode=755"),			\
+		"needs a mount namespace: run as root")
 
 /* Makes another file of the device's name. */
 #define MAKE_DEVICE(mode, device) do {						\
@@ -1521,13 +1474,13 @@ TEST_F(dev, without_permission_for_the_device_calls_are_EACCES)
 /* libc_profil is linked without the library. Here it runs with the shared library preloaded. */
 TEST(a_preloaded_library_replaces_profil_of_libc)
 {
-	EXPECT_EQ(LIBC_PROFIL_COUNTED, run_beside("libc_profil", "libprofil.so.1"));
+	EXPECT_EQ(0, run_beside("libc_profil", "libprofil.so.1"));
 }
 
 /* Checks the test above: without the library, profil() of the C library counts. */
 TEST(without_the_library_profil_of_libc_counts)
 {
-	EXPECT_EQ(LIBC_PROFIL_IS_LIBCS, run_beside("libc_profil", NULL));
+	EXPECT_EQ(2, run_beside("libc_profil", NULL));
 }
 
 TEST_HARNESS_MAIN

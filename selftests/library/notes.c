@@ -9,13 +9,11 @@
 
 #include <dlfcn.h>
 #include <elf.h>
-#include <libgen.h>
-#include <stdint.h>
 
+#include "old.h"
 #include "samples.c"
 
 #define PLUGIN_MAX	(1U << 20)
-#define SYMBOL		"plugin_call"
 
 static char plugin[PLUGIN_MAX];
 static size_t plugin_size;
@@ -31,46 +29,34 @@ static Elf64_Phdr *plugin_header(Elf64_Word type, unsigned int number)
 	return NULL;
 }
 
-/* Loads the changed library, and writes the build-id that is found at a pc in it. */
-static bool read_plugin(char build_id[2 * BUILD_ID_MAX + 1])
+/* Loads the changed library, and returns the build-id that is found at a pc in it. */
+static const char *build_id(void)
 {
 	struct profil_record record = { .flags = PROFIL_RECORD_MAPPED | PROFIL_RECORD_FILE };
 	int fd = memfd_create("plugin", MFD_CLOEXEC);
-	struct samples samples = {};
+	static struct samples samples;
 	char path[PATH_MAX];
-	void *library, *call = NULL;
+	void *library;
 
+	MUST(write(fd, plugin, plugin_size) == (ssize_t)plugin_size);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	library = write(fd, plugin, plugin_size) == (ssize_t)plugin_size ?
-		  dlopen(path, RTLD_NOW) : NULL;
-	if (library)
-		call = dlsym(library, SYMBOL);
-	if (call) {
-		record.pc = (uintptr_t)call;
-		record.start = record.pc & -4096;
-		record.end = record.start + 4096;
-		samples_add(&samples, &record);
-		strcpy(build_id, samples.first->mapping.build_id);
-		samples_free(&samples);
-	}
-	if (library)
-		dlclose(library);
-	close(fd);
-	return call;
+	library = dlopen(path, RTLD_NOW);
+	MUST(library);
+	record.pc = (uintptr_t)dlsym(library, "plugin_call");
+	MUST(record.pc);
+	record.start = record.pc & -4096;
+	record.end = record.start + 4096;
+	samples_add(&samples, &record);
+	return samples.first->mapping.build_id;
 }
 
 FIXTURE(notes) {
-	char build_id[2 * BUILD_ID_MAX + 1];
 };
 
 FIXTURE_SETUP(notes)
 {
-	char path[PATH_MAX] = "", file[PATH_MAX + 32];
-	int fd;
+	int fd = open(path_beside("stacks_plugin.so"), O_RDONLY | O_CLOEXEC);
 
-	ASSERT_LT(0, readlink("/proc/self/exe", path, sizeof(path) - 1));
-	snprintf(file, sizeof(file), "%s/stacks_plugin.so", dirname(path));
-	fd = open(file, O_RDONLY | O_CLOEXEC);
 	plugin_size = read(fd, plugin, sizeof(plugin));
 	close(fd);
 	ASSERT_LT(sizeof(Elf64_Ehdr), plugin_size);
@@ -83,8 +69,7 @@ FIXTURE_TEARDOWN(notes)
 
 TEST_F(notes, have_the_build_id)
 {
-	ASSERT_TRUE(read_plugin(self->build_id));
-	EXPECT_NE(0, strlen(self->build_id));
+	EXPECT_NE(0, strlen(build_id()));
 }
 
 /* Each makes all notes lead to memory that the file does not fill. */
@@ -95,8 +80,7 @@ TEST_F(notes, outside_the_loaded_segments_are_not_read)
 
 	for (unsigned int i = 0; (note = plugin_header(PT_NOTE, i)); i++)
 		note->p_vaddr = 1ULL << 40;
-	ASSERT_TRUE(read_plugin(self->build_id));
-	EXPECT_STREQ("", self->build_id);
+	EXPECT_STREQ("", build_id());
 }
 
 TEST_F(notes, that_leave_their_segment_are_not_read)
@@ -105,8 +89,7 @@ TEST_F(notes, that_leave_their_segment_are_not_read)
 
 	for (unsigned int i = 0; (note = plugin_header(PT_NOTE, i)); i++)
 		note->p_memsz = UINT64_MAX - note->p_vaddr;
-	ASSERT_TRUE(read_plugin(self->build_id));
-	EXPECT_STREQ("", self->build_id);
+	EXPECT_STREQ("", build_id());
 }
 
 /* A segment that is loaded can be behind the end of the file. Then an access is a SIGBUS. */
@@ -123,8 +106,7 @@ TEST_F(notes, behind_the_end_of_the_file_are_not_read)
 		note->p_vaddr = load->p_vaddr + load->p_filesz - 4096;
 		note->p_memsz = 64;
 	}
-	ASSERT_TRUE(read_plugin(self->build_id));
-	EXPECT_STREQ("", self->build_id);
+	EXPECT_STREQ("", build_id());
 }
 
 TEST_HARNESS_MAIN

@@ -82,12 +82,8 @@ DEFINE_CALL(osProfileStop, can_fail(RESULT_OF(osProfileStop()), EALREADY, ESRCH)
 DEFINE_CALL(osProfileFlush, can_fail(RESULT_OF(osProfileFlush()), 0, 0))
 DEFINE_CALL(osProfileOverflow, (osProfileOverflow(), 0))
 
-static int call_getsysinfo_osf1(void)
-{
-	int hz;
-
-	return can_fail(getsysinfo_osf1(GSI_CLK_TCK, &hz, sizeof(hz)), 0, 0);
-}
+DEFINE_CALL(getsysinfo_osf1,
+	    can_fail(getsysinfo_osf1(GSI_CLK_TCK, &(int){ 0 }, sizeof(int)), 0, 0))
 
 static int call_sprofil(void)
 {
@@ -146,19 +142,11 @@ static int call_osSetErrorHandler(void)
 	return old && old != on_error ? EINVAL : 0;
 }
 
-static int call_profil_classic_stats(void)
-{
-	struct profil_stats stats = { .size = sizeof(stats) };
+/* A new structure, for a call that fills it */
+#define NEW(type, ...)	(&(struct type){ .size = sizeof(struct type), ##__VA_ARGS__ })
 
-	return can_fail(profil_classic_stats(&stats), 0, 0);
-}
-
-static int call_profil_query_kernel(void)
-{
-	struct profil_query query = { .size = sizeof(query) };
-
-	return can_fail(profil_query_kernel(&query), 0, 0);
-}
+DEFINE_CALL(profil_classic_stats, can_fail(profil_classic_stats(NEW(profil_stats)), 0, 0))
+DEFINE_CALL(profil_query_kernel, can_fail(profil_query_kernel(NEW(profil_query)), 0, 0))
 
 static int call_profil_session_open(void)
 {
@@ -180,27 +168,15 @@ static int call_profil_session_add(void)
 			ESRCH);
 }
 
-static int call_profil_session_stats(void)
-{
-	struct profil_stats stats = { .size = sizeof(stats) };
-
-	return can_fail(profil_session_stats(session_fd, &stats), 0, 0);
-}
-
-static int call_profil_session_snapshot(void)
-{
-	struct profil_stats stats = { .size = sizeof(stats) };
-
-	return can_fail(profil_session_snapshot(session_fd, 0, NULL, 0, &stats), 0, 0);
-}
+DEFINE_CALL(profil_session_stats,
+	    can_fail(profil_session_stats(session_fd, NEW(profil_stats)), 0, 0))
+DEFINE_CALL(profil_session_snapshot,
+	    can_fail(profil_session_snapshot(session_fd, 0, NULL, 0, NEW(profil_stats)), 0, 0))
 
 /* The session has no stacks. */
-static int call_profil_session_unwind(void)
-{
-	struct profil_unwind table = { .size = sizeof(table), .fd = -1 };
-
-	return can_fail(profil_session_unwind(session_fd, &table), EINVAL, EOPNOTSUPP);
-}
+DEFINE_CALL(profil_session_unwind,
+	    can_fail(profil_session_unwind(session_fd, NEW(profil_unwind, .fd = -1)),
+		     EINVAL, EOPNOTSUPP))
 
 /* Reads records if there are any; EAGAIN if not. */
 static int call_profil_session_read(void)
@@ -249,15 +225,9 @@ FIXTURE(safety) {
 
 FIXTURE_SETUP(safety)
 {
-	const struct profil_open options = {
-		.size = sizeof(options),
-		.modes = MODES_ALL,
-		.nr_records = 64,
-	};
-
 	ASSERT_LE(0, device_fd());
 	ASSERT_TRUE(is_off(SCOPE));
-	session_fd = profil_session_open(&options);
+	session_fd = profil_session_open(NEW(profil_open, .modes = MODES_ALL, .nr_records = 64));
 	ASSERT_LE(0, session_fd);
 	ASSERT_EQ(0, fcntl(session_fd, F_SETFL, O_NONBLOCK));
 	pidfd = pidfd_open(getpid(), 0);
@@ -289,14 +259,12 @@ static volatile sig_atomic_t inside, fired, interrupts, handlers_call, handlers_
 
 static void on_alarm(int sig)
 {
-	int saved = errno, err;
+	int saved = errno;
 
 	(void)sig;
 	fired = 1;
 	if (inside) {
-		err = calls[handlers_call].call();
-		if (err)
-			handlers_error = err;
+		handlers_error = calls[handlers_call].call() ?: handlers_error;
 		interrupts++;
 	}
 	errno = saved;
