@@ -47,6 +47,16 @@
 		__VA_ARGS__;						\
 	}
 
+/* Adds up @value for the numbers i below @nr for which @cond is true. */
+#define SUM_IF(nr, cond, value) ({					\
+	unsigned long long sum_ = 0;					\
+									\
+	for (size_t i = 0; i < (nr); i++)				\
+		if (cond)						\
+			sum_ += (value);				\
+	sum_;								\
+})
+
 /* Checks that the call returns -1, and that it sets errno. */
 #define EXPECT_ERROR(error, call) do {					\
 	errno = 0;							\

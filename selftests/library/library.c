@@ -17,6 +17,7 @@
 #include "loop.h"
 #include "old.h"
 #include "profil.h"
+#include "record.h"
 #include "seccomp.h"
 #include "users.h"
 
@@ -415,25 +416,24 @@ TEST_F(library, the_kept_descriptor_may_be_closed_and_its_number_used)
 
 #define MUST_FAIL(error, call) MUST((call) == -1 && errno == (error))
 
-static int calls_are_EACCES(void)
+/* All calls of the device fail with this error. */
+static void calls_fail(int error)
 {
 	struct profil_stats stats = { .size = sizeof(stats) };
 	struct profil_query query = { .size = sizeof(query) };
 
-	MUST(!forbid_ioctl());
-	MUST_FAIL(EACCES, start_in_burn());
-	MUST_FAIL(EACCES, stop());
-	MUST_FAIL(EACCES, profil_classic_stats(&stats));
-	MUST_FAIL(EACCES, profil_query_kernel(&query));
-	MUST_FAIL(EACCES, profil_session_open(NULL));
-	return 0;
+	MUST_FAIL(error, start_in_burn());
+	MUST_FAIL(error, stop());
+	MUST_FAIL(error, profil_classic_stats(&stats));
+	MUST_FAIL(error, profil_query_kernel(&query));
+	MUST_FAIL(error, profil_session_open(NULL));
 }
 
 TEST_F(library, a_seccomp_filter_on_ioctl_is_EACCES)
 {
-	EXPECT_EQ(0, status_in_child(calls_are_EACCES()));
+	EXPECT_CHILD(MUST(!forbid_ioctl()); calls_fail(EACCES));
 	ASSERT_EQ(0, start_in_burn());
-	EXPECT_EQ(0, status_in_child(calls_are_EACCES()));
+	EXPECT_CHILD(MUST(!forbid_ioctl()); calls_fail(EACCES));
 }
 
 /* The library does not use SIGPROF and ITIMER_PROF: the program can. */
@@ -575,6 +575,13 @@ static u64 page_sum(void)
 	return counters_sum(page, sizeof(*page), ARRAY_SIZE(page));
 }
 
+/* Opens a session with these members of struct profil_open. */
+#define open_session(...)							\
+	profil_session_open(&(struct profil_open){				\
+		.size = sizeof(struct profil_open),				\
+		__VA_ARGS__							\
+	})
+
 static struct profil_stats stats_of(int fd)
 {
 	struct profil_stats stats = { .size = sizeof(stats) };
@@ -672,10 +679,9 @@ FIXTURE_TEARDOWN(session)
 
 TEST_F(session, a_new_session_is_off_and_has_no_targets)
 {
-	struct profil_stats stats = { .size = sizeof(stats) };
+	const struct profil_stats stats = stats_of(self->fd);
 
 	EXPECT_EQ(FD_CLOEXEC, fcntl(self->fd, F_GETFD));
-	EXPECT_EQ(0, profil_session_stats(self->fd, &stats));
 	EXPECT_EQ(PROFIL_STATE_OFF, stats.state);
 	EXPECT_EQ(0, stats.targets);
 	EXPECT_EQ(0, stats.ticks);
@@ -831,21 +837,14 @@ TEST_F(session, wrong_arguments_are_errors)
 {
 	struct profil_range range = range_of_all_loops(), wrong;
 	struct profil_stats stats = { 0 };
-	struct profil_open options;
 	pid_t gone = FORK();
 	int pipes[2];
 
 	/* options */
-	options = (struct profil_open) { .size = sizeof(options) };
-	EXPECT_ERROR(EINVAL, profil_session_open(&options));
-	options.modes = MODES_ALL;
-	options.fork = 77;
-	EXPECT_ERROR(EOPNOTSUPP, profil_session_open(&options));
-	options.fork = PROFIL_FORK_OFF;
-	options.exec = 77;
-	EXPECT_ERROR(EOPNOTSUPP, profil_session_open(&options));
-	options.size = 0;
-	EXPECT_ERROR(EINVAL, profil_session_open(&options));
+	EXPECT_ERROR(EINVAL, open_session(.modes = 0));
+	EXPECT_ERROR(EOPNOTSUPP, open_session(.modes = MODES_ALL, .fork = 77));
+	EXPECT_ERROR(EOPNOTSUPP, open_session(.modes = MODES_ALL, .exec = 77));
+	EXPECT_ERROR(EINVAL, profil_session_open(&(struct profil_open){ .modes = MODES_ALL }));
 
 	/* descriptors */
 	ASSERT_EQ(0, pipe(pipes));
@@ -893,14 +892,8 @@ TEST_F(session, wrong_arguments_are_errors)
 
 /* Replaces the fixture's session by another one with these options. */
 #define REOPEN(...) do {							\
-	const struct profil_open options_ = {					\
-		.size = sizeof(options_),					\
-		.modes = MODES_ALL,						\
-		__VA_ARGS__							\
-	};									\
-										\
 	close(self->fd);							\
-	self->fd = profil_session_open(&options_);				\
+	self->fd = open_session(.modes = MODES_ALL, __VA_ARGS__);		\
 	ASSERT_LE(0, self->fd);							\
 } while (0)
 
@@ -908,11 +901,6 @@ TEST_F(session, RLIMIT_MEMLOCK_is_respected)
 {
 	static u32 large[PAGE_MAX] PAGE_ALIGNED;
 	struct profil_range range = profil_range_of(0, 1 << 20, 6, large, PAGE, 4);
-	const struct profil_open options = {
-		.size = sizeof(options),
-		.modes = MODES_ALL,
-		.nr_records = 4096,
-	};
 
 	limit_memlock(PAGE);
 	/* A session that root has opened may lock more. */
@@ -920,7 +908,7 @@ TEST_F(session, RLIMIT_MEMLOCK_is_respected)
 	REOPEN();
 	ASSERT_EQ(0, attach(self->fd));
 	EXPECT_ERROR(EPERM, add(self->fd, &range));
-	EXPECT_ERROR(EPERM, profil_session_open(&options));
+	EXPECT_ERROR(EPERM, open_session(.modes = MODES_ALL, .nr_records = 4096));
 	range.nr_counters = PAGE / 4;
 	EXPECT_EQ(0, add(self->fd, &range));
 	EXPECT_EQ(PAGE, pinned_bytes());
@@ -1232,12 +1220,12 @@ TEST_F(session, read_continues_after_a_signal)
 static u32 put_record(void *at, unsigned int path)
 {
 	struct profil_record *r = at;
-	u32 size = (offsetof(struct profil_record, path) + path + 1 + 7) & ~7U;
+	u32 size = (HEADER + path + 1 + 7) & ~7U;
 
 	memset(r, 0, size);
 	r->size = size;
 	memset(r->comm, 'c', sizeof(r->comm) - 1);
-	memset((char *)at + offsetof(struct profil_record, path), 'p', path);
+	memset((char *)at + HEADER, 'p', path);
 	return size;
 }
 
@@ -1254,7 +1242,7 @@ static unsigned int nr_records(const void *buf, ssize_t len)
 
 TEST(an_incomplete_or_invalid_record_ends_the_iteration)
 {
-	const size_t size = PAGE, head = offsetof(struct profil_record, path);
+	const size_t size = PAGE;
 	const unsigned int paths[] = { 0, 7, 8, 100 };
 	size_t ends[ARRAY_SIZE(paths)], len = 0, cut, n;
 	u8 *p, *buf, whole[1024] __attribute__((aligned(8)));
@@ -1291,7 +1279,7 @@ TEST(an_incomplete_or_invalid_record_ends_the_iteration)
 	r = (void *)(buf + ends[0]);
 	memcpy(buf, whole, len);
 	EXPECT_EQ(ARRAY_SIZE(paths), nr_records(buf, len));
-	for (n = 0; n <= head; n++) {
+	for (n = 0; n <= HEADER; n++) {
 		r->size = n;
 		EXPECT_EQ(1, nr_records(buf, len));
 	}
@@ -1305,9 +1293,8 @@ TEST(an_incomplete_or_invalid_record_ends_the_iteration)
 	memset(r->comm, 'c', sizeof(r->comm));
 	EXPECT_EQ(1, nr_records(buf, len));
 	memcpy(buf, whole, len);
-	memset((char *)r + head, 'p', r->size - head);
+	memset((char *)r + HEADER, 'p', r->size - HEADER);
 	EXPECT_EQ(1, nr_records(buf, len));
-	EXPECT_EQ(0, munmap(p, 2 * size));
 }
 
 TEST(the_stack_of_a_record_is_found_if_it_is_within_the_record)
@@ -1416,23 +1403,17 @@ FIXTURE_TEARDOWN(dev)
 		"needs a mount namespace: run as root")
 
 /* Makes another file of the device's name. */
-#define MAKE_DEVICE(mode, device) do {						\
-	unlink(PROFIL_DEVICE);							\
-	ASSERT_EQ(0, mknod(PROFIL_DEVICE, mode, device));			\
-	ASSERT_EQ(0, chmod(PROFIL_DEVICE, (mode) & 0777));			\
-} while (0)
+static void make_device(mode_t mode, dev_t device)
+{
+	unlink(PROFIL_DEVICE);
+	MUST(!mknod(PROFIL_DEVICE, mode, device));
+	MUST(!chmod(PROFIL_DEVICE, mode & 0777));
+}
 
 TEST_F(dev, without_the_device_calls_are_ENOSYS)
 {
-	struct profil_stats stats = { .size = sizeof(stats) };
-	struct profil_query query = { .size = sizeof(query) };
-
 	NEED_OWN_DEV();
-	EXPECT_ERROR(ENOSYS, start_in_burn());
-	EXPECT_ERROR(ENOSYS, stop());
-	EXPECT_ERROR(ENOSYS, profil_session_open(NULL));
-	EXPECT_ERROR(ENOSYS, profil_classic_stats(&stats));
-	EXPECT_ERROR(ENOSYS, profil_query_kernel(&query));
+	calls_fail(ENOSYS);
 	ASSERT_EQ(0, umount("/dev"));
 	EXPECT_EQ(0, start_in_burn());
 	EXPECT_EQ(0, stop());
@@ -1442,33 +1423,29 @@ TEST_F(dev, without_the_device_calls_are_ENOSYS)
 TEST_F(dev, without_a_driver_calls_are_ENOSYS)
 {
 	NEED_OWN_DEV();
-	MAKE_DEVICE(S_IFCHR | 0666, makedev(major(self->device), 254));
-	EXPECT_ERROR(ENOSYS, start_in_burn());
-	MAKE_DEVICE(S_IFCHR | 0666, makedev(511, 7));
-	EXPECT_ERROR(ENOSYS, start_in_burn());
+	make_device(S_IFCHR | 0666, makedev(major(self->device), 254));
+	calls_fail(ENOSYS);
+	make_device(S_IFCHR | 0666, makedev(511, 7));
+	calls_fail(ENOSYS);
 }
 
 TEST_F(dev, a_file_that_is_not_the_device_is_ENOSYS)
 {
 	NEED_OWN_DEV();
-	MAKE_DEVICE(S_IFREG | 0666, 0);
-	EXPECT_ERROR(ENOSYS, start_in_burn());
-	EXPECT_ERROR(ENOSYS, stop());
-	MAKE_DEVICE(S_IFCHR | 0666, makedev(1, 3));	/* /dev/null */
-	EXPECT_ERROR(ENOSYS, start_in_burn());
-	EXPECT_ERROR(ENOSYS, profil_session_open(NULL));
+	make_device(S_IFREG | 0666, 0);
+	calls_fail(ENOSYS);
+	make_device(S_IFCHR | 0666, makedev(1, 3));	/* /dev/null */
+	calls_fail(ENOSYS);
 }
 
 TEST_F(dev, without_permission_for_the_device_calls_are_EACCES)
 {
 	NEED_OWN_DEV();
-	MAKE_DEVICE(S_IFCHR | 0600, self->device);
+	make_device(S_IFCHR | 0600, self->device);
 	EXPECT_EQ(0, start_in_burn());
 	EXPECT_EQ(0, stop());
-	ASSERT_EQ(0, setresuid(1000, 1000, 1000));
-	EXPECT_ERROR(EACCES, start_in_burn());
-	EXPECT_ERROR(EACCES, stop());
-	EXPECT_ERROR(EACCES, profil_session_open(NULL));
+	become_user(1000);
+	calls_fail(EACCES);
 }
 
 /* libc_profil is linked without the library. Here it runs with the shared library preloaded. */

@@ -92,19 +92,33 @@ static bool has_label(const Pprof__Sample *sample, const char *key, const char *
 	return false;
 }
 
+/* Returns true if the innermost function of the sample is in [@start, @end). */
+static bool is_in(const Pprof__Sample *sample, u64 start, u64 end)
+{
+	const Pprof__Location *location = location_at(sample, 0);
+
+	return location && location->address >= start && location->address < end;
+}
+
+/* Returns the name of the innermost function of the sample, or "". */
+static const char *name_of(const Pprof__Sample *sample)
+{
+	const Pprof__Location *location = location_at(sample, 0);
+
+	for (size_t i = 0; location && location->n_line && i < message->n_function; i++)
+		if (message->function[i]->id == location->line[0]->function_id)
+			return text(message->function[i]->name);
+	return "";
+}
+
+/* The number of samples for which @cond is true: that of sample i is in message->sample[i]. */
+#define NR_SAMPLES(cond)	SUM_IF(message->n_sample, cond, message->sample[i]->value[0])
+
 /* Returns the number of samples in [@start, @end), of one thread unless @thread is NULL. */
 static u64 samples_in(u64 start, u64 end, const char *thread)
 {
-	const Pprof__Location *location;
-	u64 sum = 0;
-
-	for (size_t i = 0; i < message->n_sample; i++) {
-		location = location_at(message->sample[i], 0);
-		if (location && location->address >= start && location->address < end &&
-		    (!thread || has_label(message->sample[i], "thread", thread)))
-			sum += message->sample[i]->value[0];
-	}
-	return sum;
+	return NR_SAMPLES(is_in(message->sample[i], start, end) &&
+			  (!thread || has_label(message->sample[i], "thread", thread)));
 }
 
 static u64 samples_in_loop(unsigned int i, const char *thread)
@@ -112,28 +126,13 @@ static u64 samples_in_loop(unsigned int i, const char *thread)
 	return samples_in(loop_at(i), loop_at(i) + LOOP_BLOCK, thread);
 }
 
-/* Returns the number of samples in functions with this name. */
-static u64 samples_named(const char *name)
-{
-	const Pprof__Location *location;
-	u64 sum = 0;
-
-	for (size_t i = 0; i < message->n_sample; i++) {
-		location = location_at(message->sample[i], 0);
-		for (size_t j = 0; location && location->n_line && j < message->n_function; j++)
-			if (message->function[j]->id == location->line[0]->function_id &&
-			    !strcmp(text(message->function[j]->name), name))
-				sum += message->sample[i]->value[0];
-	}
-	return sum;
-}
-
 /* Reads the numbers in the first comment: ticks, lost, missed, expected. */
 static bool read_comment(unsigned long long numbers[4])
 {
 	return message->n_comment &&
-	       sscanf(text(message->comment[0]), "%llu ticks, %llu lost, %llu missed, %llu expected",
-		      &numbers[0], &numbers[1], &numbers[2], &numbers[3]) == 4;
+	       sscanf(text(message->comment[0]),
+		      "%llu ticks, %llu lost, %llu missed, %llu expected", &numbers[0],
+		      &numbers[1], &numbers[2], &numbers[3]) == 4;
 }
 
 static bool has_samples(struct profil_pprof *profile, u64 start, u64 end, const char *thread)
@@ -275,7 +274,7 @@ TEST_F(pprof, exported_functions_have_names)
 		for (unsigned int i = 0; i < 20; i++)
 			ASSERT_NE(0, adler32(1, zeros, sizeof(zeros)));
 		read_profile(self->profile);
-	} while (samples_named("adler32_z") < SAMPLES);
+	} while (NR_SAMPLES(!strcmp(name_of(message->sample[i]), "adler32_z")) < SAMPLES);
 }
 
 TEST_F(pprof, code_without_a_file_is_sampled)
@@ -287,8 +286,10 @@ TEST_F(pprof, code_without_a_file_is_sampled)
 
 	ASSERT_NE(MAP_FAILED, code);
 	memcpy(code, loops_text, LOOP_SIZE);
-	while (!has_samples(self->profile, addr(code), addr(code) + LOOP_SIZE, NULL))
-		((void (*)(unsigned long))(uintptr_t)code)(LOOP_BURST);
+	do {
+		for (unsigned int i = 0; i < 2 * SAMPLES; i++)
+			((void (*)(unsigned long))(uintptr_t)code)(LOOP_BURST);
+	} while (!has_samples(self->profile, addr(code), addr(code) + LOOP_SIZE, NULL));
 	mapping = mapping_of(addr(code));
 	ASSERT_NE(NULL, mapping);
 	EXPECT_STREQ("[anon]", text(mapping->filename));
@@ -321,19 +322,23 @@ static NOINLINE void stack_outer(void)
 
 #define FUNCTION_MAX 128	/* none of these is larger, in bytes */
 
+/* Is caller @nr of the sample @function? */
+static bool is_caller(const Pprof__Sample *sample, size_t nr, void *function)
+{
+	const Pprof__Location *location = location_at(sample, nr);
+
+	return location && location->mapping_id &&
+	       location->address - (uintptr_t)function < FUNCTION_MAX;
+}
+
 /*
  * Runs functions in which the profile gets samples, and reads it. Returns the number of samples in
- * stack_inner(), and sets @whole to those with all callers: the two functions, @plugin_call unless it
- * is NULL, and others up to main() and _start().
+ * stack_inner(), and sets @whole to those with all callers: the two functions, @plugin_call unless
+ * it is NULL, and others up to main() and _start().
  */
 static u64 sample_chains(struct profil_pprof *profile, void (*plugin_call)(void (*)(void)),
 			 u64 *whole)
 {
-	const u64 callers[] = {
-		(uintptr_t)stack_middle, (uintptr_t)stack_outer, (uintptr_t)plugin_call,
-	};
-	const size_t nr = plugin_call ? 3 : 2;
-	const Pprof__Location *location;
 	u64 all = 0;
 
 	for (unsigned int i = 0; i < 20; i++) {
@@ -346,18 +351,14 @@ static u64 sample_chains(struct profil_pprof *profile, void (*plugin_call)(void 
 	*whole = 0;
 	for (size_t i = 0; i < message->n_sample; i++) {
 		const Pprof__Sample *sample = message->sample[i];
-		size_t found = 0;
 
-		location = location_at(sample, 0);
-		if (!location || location->address - (uintptr_t)stack_inner >= FUNCTION_MAX)
+		if (!is_caller(sample, 0, stack_inner))
 			continue;
 		all += sample->value[0];
-		for (size_t j = 0; j < nr && sample->n_location_id > nr + 2; j++) {
-			location = location_at(sample, j + 1);
-			found += location && location->mapping_id &&
-				 location->address - callers[j] < FUNCTION_MAX;
-		}
-		*whole += found == nr ? sample->value[0] : 0;
+		if (is_caller(sample, 1, stack_middle) && is_caller(sample, 2, stack_outer) &&
+		    (!plugin_call || is_caller(sample, 3, plugin_call)) &&
+		    sample->n_location_id > (plugin_call ? 5 : 4))
+			*whole += sample->value[0];
 	}
 	return all;
 }
@@ -764,17 +765,14 @@ TEST(ticks_that_were_lost_are_in_the_comments)
 	unsigned long long numbers[4] = {};
 	struct profil_pprof *profile;
 	char expected[80];
-	u64 all = 0;
 
 	ASSERT_EQ(0, pthread_atfork(delay_fork, NULL, NULL));
 	profile = start_profile(HZ);
 	EXPECT_CHILD();
 	read_profile(profile);
 	ASSERT_TRUE(read_comment(numbers));
-	for (size_t i = 0; i < message->n_sample; i++)
-		all += message->sample[i]->value[0];
 	EXPECT_LT(100, numbers[1]);
-	EXPECT_EQ(all, numbers[0] - numbers[1]);
+	EXPECT_EQ(NR_SAMPLES(true), numbers[0] - numbers[1]);
 	ASSERT_LE(2, message->n_comment);
 	snprintf(expected, sizeof(expected), "warning: %llu of %llu ticks (%.2f%%) were lost",
 		 numbers[1], numbers[0], 100.0 * numbers[1] / numbers[0]);

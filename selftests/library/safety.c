@@ -30,7 +30,6 @@ int sprofil_hpux(void *profp, int profcnt, struct timeval *tvp, unsigned int fla
 long sysconf_hpux(int name);
 
 #define SCOPE		PROFIL_SCOPE_PROCESS
-#define INTERRUPTS	1U	/* number of times that each call interrupts each other call */
 #define THREADS		4U
 #define ROUNDS		12U	/* number of times that each thread makes all calls */
 #define ARMED_CAP	2000U
@@ -255,7 +254,7 @@ FIXTURE_TEARDOWN(safety)
  * Calls in signal handlers
  */
 
-static volatile sig_atomic_t inside, fired, interrupts, handlers_call, handlers_error;
+static volatile sig_atomic_t inside, fired, interrupted, handlers_call, handlers_error;
 
 static void on_alarm(int sig)
 {
@@ -265,7 +264,7 @@ static void on_alarm(int sig)
 	fired = 1;
 	if (inside) {
 		handlers_error = calls[handlers_call].call() ?: handlers_error;
-		interrupts++;
+		interrupted = 1;
 	}
 	errno = saved;
 }
@@ -292,7 +291,6 @@ TEST_F_TIMEOUT(safety, each_call_can_be_made_by_a_handler_that_interrupts_each_c
 	const struct sigaction action = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
 	struct itimerval off = { };
 	unsigned int i, h, armed;
-	u64 all = 0;
 	int err;
 
 	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
@@ -300,13 +298,12 @@ TEST_F_TIMEOUT(safety, each_call_can_be_made_by_a_handler_that_interrupts_each_c
 		for (h = 0; h < ARRAY_SIZE(calls); h++) {
 			handlers_call = h;
 			handlers_error = 0;
-			interrupts = 0;
+			interrupted = 0;
 			err = 0;
-			for (armed = 0; interrupts < (int)INTERRUPTS && !err; armed++) {
+			for (armed = 0; !interrupted && !err; armed++) {
 				ASSERT_GT(ARMED_CAP, armed);
 				err = call_until_signal(i, 1 + armed * 37 % 211);
 			}
-			all += interrupts;
 			EXPECT_EQ(0, err) {
 				TH_LOG("%s(): errno %d", calls[i].name, err);
 			}
@@ -317,7 +314,6 @@ TEST_F_TIMEOUT(safety, each_call_can_be_made_by_a_handler_that_interrupts_each_c
 		}
 	}
 	setitimer(ITIMER_REAL, &off, NULL);
-	EXPECT_EQ(ARRAY_SIZE(calls) * ARRAY_SIZE(calls) * INTERRUPTS, all);
 }
 
 /*
