@@ -64,21 +64,9 @@ refusals() {
 
 # on_terminal COLUMNS COMMAND: prints what the command writes to a terminal, and returns its status.
 on_terminal() {
-	python3 - "$@" <<-'END'
-		import fcntl, os, pty, struct, sys, termios
-		pid, fd = pty.fork()
-		if not pid:
-		    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("4H", 24, int(sys.argv[1]), 0, 0))
-		    os.execvp("sh", ["sh", "-c", sys.argv[2]])
-		output = b""
-		try:
-		    while data := os.read(fd, 4096):
-		        output += data
-		except OSError:
-		    pass
-		print(output.decode().replace("\r", "").replace("\x1b", "^"), end="")
-		sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-	END
+	SHELL=/bin/sh script -qec "stty rows 24 cols $1; $2" /dev/null </dev/null | tr -d '\r' |
+		tr '\033' '^'
+	return "${PIPESTATUS[0]}"
 }
 
 # make_data NAME <DESCRIPTION: writes a recording. In DESCRIPTION, @FILE:FUNCTION+N is an offset in

@@ -13,23 +13,16 @@
  *		fork		a child of the process executes them
  *		torn		the dump ends in the middle of a record
  */
+#include "test.h"
+
 #include <elf.h>
-#include <fcntl.h>
 #include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
+
+#include "process.h"
 
 #ifdef __x86_64__
 
 #define MEMORY		(64UL << 20)
-#define FAR		(17UL << 20)
-#define NEAR		256
 #define GENERATIONS	4
 #define LOOPS		200000UL
 #define LOAD		0
@@ -46,8 +39,7 @@ static int dump;
 
 static void write_all(const void *data, size_t size)
 {
-	if (write(dump, data, size) != (ssize_t)size)
-		exit(1);
+	MUST(write(dump, data, size) == (ssize_t)size);
 }
 
 static void write_record(uint32_t id, const void *body, size_t size)
@@ -120,7 +112,6 @@ static void write_function(const char *name, const unsigned char *at, const uint
 		.size = SIZE,
 		.index = index++,
 	};
-
 	char *end = stpcpy(body.name_and_code, name) + 1;
 
 	memcpy(end, code, SIZE);
@@ -168,11 +159,9 @@ static void open_dump(void)
 
 	snprintf(path, sizeof(path), "jit-%d.dump", getpid());
 	dump = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (dump < 0)
-		exit(1);
 	write_all(&header, sizeof(header));
-	if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, dump, 0) == MAP_FAILED)
-		exit(1);
+	/* This tells recorders of the dump. */
+	MUST(mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, dump, 0) != MAP_FAILED);
 }
 
 __attribute__((noinline)) static void run(const unsigned char *outer, long ms)
@@ -186,27 +175,24 @@ __attribute__((noinline)) static void run(const unsigned char *outer, long ms)
 int main(int argc, char **argv)
 {
 	const char *how = argc == 3 ? argv[1] : "";
-	const size_t distance = strcmp(how, "far") ? NEAR : FAR;
+	const size_t distance = strcmp(how, "far") ? 256 : 17UL << 20;
 	const int generations = strcmp(how, "grow") ? 1 : GENERATIONS;
+	const int has_frames = strcmp(how, "plain");
 	const long ms = argc == 3 ? atol(argv[2]) : 0;
-	unsigned char *memory = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE | PROT_EXEC,
-				     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	int status = 0;
+	unsigned char *memory = map_private(MEMORY);
 
-	if (memory == MAP_FAILED || !ms)
-		return 2;
+	MUST(ms && !mprotect(memory, MEMORY, PROT_READ | PROT_WRITE | PROT_EXEC));
 	open_dump();
 	for (int i = 0; i < generations; i++) {
 		const uint32_t frame = 200 + 400 * i;
-		const int has_frames = strcmp(how, "plain");
 
 		make("made_leaf", memory, NULL, frame, has_frames);
 		make("made_middle", memory + distance, memory, frame + 8, has_frames);
 		make("made_outer", memory + 2 * distance, memory + distance, frame, has_frames);
-		if (!strcmp(how, "torn") && write(dump, "\0\0\0\0\1", 5) != 5)
-			return 1;
-		if (!strcmp(how, "fork") && fork())
-			return wait(&status) < 0 || status;
+		if (!strcmp(how, "torn"))
+			write_all("\0\0\0\0\1", 5);
+		if (!strcmp(how, "fork"))
+			return status_in_child((run(memory + 2 * distance, ms), 0));
 		run(memory + 2 * distance, ms / generations);
 	}
 	return 0;

@@ -2,8 +2,8 @@
 /*
  * profil record: compares the recording with its statistics and with the programs that ran.
  *
- * It records record_work, stacks_work, code_work and jit_work, which are beside this program. Unless
- * a test says so, the user is an ordinary one.
+ * It records record_work, stacks_work, code_work and jit_work, which are beside this program.
+ * Unless a test says so, the user is an ordinary one.
  */
 #define SUBCOMMAND "record"
 #include "command.h"
@@ -78,10 +78,10 @@ static void read_sample(const struct format_sample *s)
 		sum.of_file[sum.mapped_file[s->mapping - 1] - 1] += is_user;
 }
 
-/* The recorder numbers its blocks in order, without gaps. */
-static bool is_next(u32 id, u64 nr)
+/* Counts a block. The recorder numbers them in order, without gaps. */
+static bool is_next(u32 id, u64 *nr)
 {
-	return nr < MOST && id == nr + 1;
+	return id == ++*nr && *nr < MOST;
 }
 
 static bool has_known_mappings(const struct format_stack *stack)
@@ -101,22 +101,16 @@ static bool read_block(const struct format_block *b)
 		sum.meta.command = strdup(b->meta.command);
 		break;
 	case FORMAT_THREAD:
-		if (!is_next(b->thread.id, sum.nr_threads))
-			return false;
-		sum.threads[sum.nr_threads++] = b->thread;
-		break;
+		sum.threads[sum.nr_threads] = b->thread;
+		return is_next(b->thread.id, &sum.nr_threads);
 	case FORMAT_FILE:
-		if (!is_next(b->file.id, sum.nr_files))
-			return false;
 		sum.files[sum.nr_files] = b->file;
-		sum.files[sum.nr_files++].path = strdup(b->file.path);
-		break;
+		sum.files[sum.nr_files].path = strdup(b->file.path);
+		return is_next(b->file.id, &sum.nr_files);
 	case FORMAT_MAPPING:
-		if (!b->mapping.file || b->mapping.file > sum.nr_files ||
-		    !is_next(b->mapping.id, sum.nr_mappings))
-			return false;
-		sum.mapped_file[sum.nr_mappings++] = b->mapping.file;
-		break;
+		sum.mapped_file[sum.nr_mappings] = b->mapping.file;
+		return b->mapping.file && b->mapping.file <= sum.nr_files &&
+		       is_next(b->mapping.id, &sum.nr_mappings);
 	case FORMAT_SAMPLES:
 		for (size_t i = 0; i < b->nr_samples; i++)
 			read_sample(&b->samples[i]);
@@ -127,10 +121,8 @@ static bool read_block(const struct format_block *b)
 	case FORMAT_STACK:
 		return b->stack.id == ++sum.nr_stacks && has_known_mappings(&b->stack);
 	case FORMAT_CALL:
-		if (!is_next(b->call.id, sum.nr_calls))
-			return false;
-		sum.calls[sum.nr_calls++] = strdup(b->call.name);
-		break;
+		sum.calls[sum.nr_calls] = strdup(b->call.name);
+		return is_next(b->call.id, &sum.nr_calls);
 	case FORMAT_DETACHED:
 		sum.detached++;
 		sum.detached_path = strdup(b->detached.path);
@@ -218,47 +210,21 @@ static const struct format_file *file_named(const char *name)
 	return NULL;
 }
 
-/* User ticks in the files with the name @name. */
-static u64 in_file(const char *name)
-{
-	u64 ticks = 0;
-
-	for (u64 i = 0; i < sum.nr_files; i++)
-		if (!strcmp(base(sum.files[i].path), name))
-			ticks += sum.of_file[i];
-	return ticks;
-}
+/* User ticks in the files, in the threads and in the process, and ticks in the system call */
+#define in_file(name)									\
+	SUM_IF(sum.nr_files, !strcmp(base(sum.files[i].path), name), sum.of_file[i])
+#define in_comm(name)									\
+	SUM_IF(sum.nr_threads, !strcmp(sum.threads[i].comm, name), sum.of_thread[i])
+#define in_process(id)									\
+	SUM_IF(sum.nr_threads, sum.threads[i].pid == (id), sum.of_thread[i])
+#define in_call(name)									\
+	SUM_IF(sum.nr_calls, !strcmp(sum.calls[i], name), sum.of_call[i])
 
 #define EXPECT_MOST_IN_FILE(name)	EXPECT_LT(sum.user * 3 / 4, in_file(name))
 
-/* Ticks in the system call with this name. */
-static u64 in_call(const char *name)
-{
-	u64 ticks = 0;
-
-	for (u64 i = 0; i < sum.nr_calls; i++)
-		if (!strcmp(sum.calls[i], name))
-			ticks += sum.of_call[i];
-	return ticks;
-}
-
-/* User ticks in the threads with the name @comm, or if that is NULL, of the process @pid */
-static u64 in_threads(const char *comm, pid_t pid)
-{
-	u64 ticks = 0;
-
-	for (u64 i = 0; i < sum.nr_threads; i++)
-		if (comm ? !strcmp(sum.threads[i].comm, comm) : sum.threads[i].pid == pid)
-			ticks += sum.of_thread[i];
-	return ticks;
-}
-
-#define in_comm(comm)	in_threads(comm, 0)
-#define in_process(pid)	in_threads(NULL, pid)
-
 /*
- * Returns what the command prints with these arguments, until the next call; nothing if it fails. An
- * emulated CPU needs long for that, and tests look for several texts in the same output: so the
+ * Returns what the command prints with these arguments, until the next call; nothing if it fails.
+ * An emulated CPU needs long for that, and tests look for several texts in the same output: so the
  * command runs once for each recording.
  */
 static const char *output_of(const char *arguments)
@@ -323,12 +289,6 @@ static void write_script(const char *path, const char *text)
 	MUST(!file_write_as(path, O_CREAT, text) && !chmod(path, 0700));
 }
 
-/* With these arguments, the command exits with @status, and prints the message. */
-#define EXPECT_REFUSED(status, message, ...) do {					\
-	EXPECT_EQ(status, run(__VA_ARGS__));						\
-	EXPECT_TRUE(said("err", message)) TH_LOG("not said: %s", message);		\
-} while (0)
-
 #define EXPECT_NO_FILE(path)	EXPECT_NE(0, access(path, F_OK))
 
 /* Starts the recorder and a program that prints when it is ready. */
@@ -342,7 +302,10 @@ static void write_script(const char *path, const char *text)
 #define EXPECT_RECORDING(seconds)							\
 	EXPECT_TRUE(WAIT_UNTIL(load() && !sum.ended && sum.nr_accounts >= (seconds)))
 
-COMMAND_FIXTURE(record)
+FIXTURE(record) {
+};
+
+COMMAND_SETUP(record)
 
 #define RECORD_TEST(name) TEST_F_TIMEOUT(record, name, 120)
 
@@ -400,7 +363,7 @@ RECORD_TEST(passes_on_the_exit_status)
 
 RECORD_TEST(a_command_that_cannot_run_leaves_no_file)
 {
-	EXPECT_REFUSED(127, "./nothing", "./nothing");
+	EXPECT_SAYS(127, "./nothing", "./nothing");
 	EXPECT_EQ(126, run("/"));
 	EXPECT_EQ(126, run("/dev/null"));
 	EXPECT_NO_FILE("profil.data");
@@ -421,18 +384,18 @@ RECORD_TEST(quotes_the_command_as_for_a_shell)
 
 RECORD_TEST(wrong_arguments_are_errors)
 {
-	EXPECT_REFUSED(2, "See \"profil record --help\".", NULL);
+	EXPECT_SAYS(2, "See \"profil record --help\".", NULL);
 	EXPECT_EQ(2, run("--nonsense", "true"));
 	EXPECT_EQ(2, run("-p", "0"));
 	EXPECT_EQ(2, run("-p", "1x"));
-	EXPECT_REFUSED(2, "-p: \"no\" is neither a process id nor the name of a process",
-		       "-p", "no such process");
+	EXPECT_SAYS(2, "-p: \"no\" is neither a process id nor the name of a process",
+		    "-p", "no such process");
 	EXPECT_EQ(2, run("-p", "", "true"));
 	EXPECT_EQ(2, run("--duration", "-1", "true"));
 	EXPECT_EQ(2, run("--duration", "nan", "true"));
 	EXPECT_EQ(2, run("--duration", "", "true"));
 	EXPECT_NO_FILE("profil.data");
-	EXPECT_REFUSED(1, "no/such/file", "-o", "no/such/file", "true");
+	EXPECT_SAYS(1, "no/such/file", "-o", "no/such/file", "true");
 	EXPECT_EQ(0, run("--help"));
 	EXPECT_TRUE(said("out", "--no-children"));
 	EXPECT_EQ(0, run("-o", "other", "--", work, "exit", "0"));
@@ -546,25 +509,21 @@ RECORD_TEST(samples_with_the_requested_period)
 		EXPECT_EQ(2, run(bad[i], "true")) TH_LOG("%s", bad[i]);
 	}
 	EXPECT_EQ(2, run("--tick", "-F", "0", "true"));
-	EXPECT_REFUSED(1, "at most ", "-F", "100011", "true");
-	EXPECT_REFUSED(1, "at most ", "-F", "0.9", "true");
+	EXPECT_SAYS(1, "at most ", "-F", "100011", "true");
+	EXPECT_SAYS(1, "at most ", "-F", "0.9", "true");
 	/* The limit of an ordinary user is 50 us. Others have no test. */
 	if (geteuid()) {
-		EXPECT_REFUSED(1, "at most 20,000 Hz", "-F", "100000", "true");
+		EXPECT_SAYS(1, "at most 20,000 Hz", "-F", "100000", "true");
 	}
 	EXPECT_NO_FILE("profil.data");
 }
 
 RECORD_TEST(follows_forks)
 {
-	u64 burners = 0;
-
 	RECORD(work, "fork", "5", "300");
 	EXPECT_EQ(FORMAT_CHILDREN, sum.meta.flags);
-	for (u64 i = 0; i < sum.nr_threads; i++)
-		burners += sum.of_thread[i] * 20 > sum.user;
 	/* The ticks of each child are in a thread of its own. */
-	EXPECT_EQ(5, burners);
+	EXPECT_EQ(5, SUM_IF(sum.nr_threads, sum.of_thread[i] * 20 > sum.user, 1));
 	EXPECT_MOST_IN_FILE("record_work");
 }
 
@@ -620,8 +579,7 @@ RECORD_TEST(leaves_out_system_ticks_with_user_only)
 	EXPECT_EQ(0, sum.system);
 	EXPECT_EQ(0, sum.account.stats.system);
 	EXPECT_LT(50, sum.user);
-	EXPECT_EQ(0, run("--user-only", "-v", work, "burn", "100"));
-	EXPECT_TRUE(said("err", "unselected "));
+	EXPECT_SAYS(0, "unselected ", "--user-only", "-v", work, "burn", "100");
 }
 
 RECORD_TEST(names_system_calls)
@@ -707,7 +665,7 @@ RECORD_TEST(works_with_a_small_buffer_of_records)
 
 	limit_memlock(0);
 	unlink("profil.data");
-	EXPECT_REFUSED(1, "RLIMIT_MEMLOCK", work, "burn", "700");
+	EXPECT_SAYS(1, "RLIMIT_MEMLOCK", work, "burn", "700");
 	EXPECT_NO_FILE("profil.data");
 }
 
@@ -729,12 +687,12 @@ RECORD_TEST(ends_after_the_duration)
 RECORD_TEST(reports_the_capability_that_another_process_needs)
 {
 	SKIP_IF(!geteuid(), "root has it");
-	EXPECT_REFUSED(1, "CAP_PERFMON", "-p", as_text("%d", getpid()), "--duration", "1");
+	EXPECT_SAYS(1, "CAP_PERFMON", "-p", as_text("%d", getpid()), "--duration", "1");
 	EXPECT_TRUE(said("err", "setcap"));
 	EXPECT_TRUE(said("err", "modprobe profil attach=user"));
 	EXPECT_NO_FILE("profil.data");
 	/* There is no process with this id. */
-	EXPECT_REFUSED(1, "no process", "-p", "2147483647");
+	EXPECT_SAYS(1, "no process", "-p", "2147483647");
 }
 
 RECORD_TEST(records_a_process_with_p)
@@ -820,7 +778,8 @@ RECORD_TEST(tells_how_many_processes_outlive_the_command)
 
 RECORD_TEST(asks_runtimes_for_names_only_with_the_option)
 {
-	const char *script = "env >env; echo $$ >pid; echo 1 1 f >/tmp/perf-$$.map; exec $0 burn 200";
+	static const char script[] =
+		"env >env; echo $$ >pid; echo 1 1 f >/tmp/perf-$$.map; exec $0 burn 200";
 
 	ASSERT_EQ(0, setenv("NODE_OPTIONS", "--max-old-space-size=64", 1));
 	ASSERT_EQ(0, setenv("PYTHONPERFSUPPORT", "0", 1));
@@ -841,12 +800,12 @@ RECORD_TEST(asks_runtimes_for_names_only_with_the_option)
 		unlink(map);
 	}
 	EXPECT_EQ(2, run("--runtimes", "-a", "true"));
-	EXPECT_REFUSED(2, "--runtimes sets the environment of a command",
-		       "--runtimes", "-p", "1", "true");
+	EXPECT_SAYS(2, "--runtimes sets the environment of a command",
+		    "--runtimes", "-p", "1", "true");
 }
 
 /* After commands that mount something, profil record fails, and prints the message. */
-#define EXPECT_REFUSED_AFTER(message, commands) do {					\
+#define EXPECT_SAYS_AFTER(message, commands) do {					\
 	EXPECT_EQ(1, end_of(start_program("unshare", "-m", "sh", "-c",			\
 					  commands " && exec \"$0\" record true", command))); \
 	EXPECT_TRUE(said("err", message));						\
@@ -856,11 +815,11 @@ RECORD_TEST(asks_runtimes_for_names_only_with_the_option)
 RECORD_TEST(tells_why_there_is_no_device)
 {
 	SKIP_IF(geteuid(), "only root can mount");
-	EXPECT_REFUSED_AFTER("the profil module is loaded, but there is no /dev/profil here",
-			     "mount -t tmpfs none /dev");
-	EXPECT_REFUSED_AFTER("mounted without devices (nodev)",
-			     "mount -t tmpfs -o nodev none /mnt; cp -a /dev/profil /mnt; "
-			     "mount --bind /mnt /dev");
+	EXPECT_SAYS_AFTER("the profil module is loaded, but there is no /dev/profil here",
+			  "mount -t tmpfs none /dev");
+	EXPECT_SAYS_AFTER("mounted without devices (nodev)",
+			  "mount -t tmpfs -o nodev none /mnt; cp -a /dev/profil /mnt; "
+			  "mount --bind /mnt /dev");
 }
 
 RECORD_TEST(tells_that_a_cgroup_has_no_access)
@@ -870,8 +829,8 @@ RECORD_TEST(tells_that_a_cgroup_has_no_access)
 		system("mount -t cgroup -o devices none /mnt/devices") ||
 		system("mkdir /mnt/devices/none && echo a >/mnt/devices/none/devices.deny"),
 		"the kernel has no cgroups of version 1 for devices");
-	EXPECT_REFUSED_AFTER("the cgroup of this container or service has no access",
-			     "echo $$ >/mnt/devices/none/cgroup.procs");
+	EXPECT_SAYS_AFTER("the cgroup of this container or service has no access",
+			  "echo $$ >/mnt/devices/none/cgroup.procs");
 	EXPECT_EQ(0, system("rmdir /mnt/devices/none && umount /mnt/devices /mnt"));
 }
 
@@ -902,7 +861,7 @@ RECORD_TEST(says_that_a_process_has_no_program)
 {
 	NEED_PERFMON();
 	/* This is kthreadd. */
-	EXPECT_REFUSED(1, "process 2 executes no program", "-p", "2");
+	EXPECT_SAYS(1, "process 2 executes no program", "-p", "2");
 	EXPECT_NO_FILE("profil.data");
 }
 
@@ -916,10 +875,10 @@ RECORD_TEST(says_that_a_process_used_no_cpu_time)
 	pause_ms(500);
 	pid = as_text("%d", child);
 	line = as_text("no samples: process %d (sleep) used no CPU time", child);
-	EXPECT_REFUSED(1, line, "-p", pid, "--duration", "0.5");
+	EXPECT_SAYS(1, line, "-p", pid, "--duration", "0.5");
 	EXPECT_WHOLE();
 	EXPECT_EQ(0, sum.user + sum.system);
-	EXPECT_REFUSED(0, line, "-p", pid, "--duration", "0.5", "--rotate", "60");
+	EXPECT_SAYS(0, line, "-p", pid, "--duration", "0.5", "--rotate", "60");
 	EXPECT_TRUE(kill_child(child));
 }
 
@@ -1013,19 +972,19 @@ RECORD_TEST(reports_programs_of_the_machine_by_their_shares)
 RECORD_TEST(the_whole_machine_requires_a_capability)
 {
 	SKIP_IF(!geteuid(), "root has it");
-	EXPECT_REFUSED(1, "the whole machine: permission denied: requires CAP_PERFMON",
-		       "-a", "--duration", "1");
+	EXPECT_SAYS(1, "the whole machine: permission denied: requires CAP_PERFMON",
+		    "-a", "--duration", "1");
 	EXPECT_TRUE(said("err", "setcap"));
-	EXPECT_REFUSED(1, "CAP_PERFMON", "-a", "sh", "-c", "echo started");
+	EXPECT_SAYS(1, "CAP_PERFMON", "-a", "sh", "-c", "echo started");
 	EXPECT_FALSE(said("out", "started"));
 	EXPECT_NO_FILE("profil.data");
 }
 
 RECORD_TEST(the_whole_machine_has_no_other_target)
 {
-	EXPECT_REFUSED(2, "either -a or -p", "-a", "-p", "1");
+	EXPECT_SAYS(2, "either -a or -p", "-a", "-p", "1");
 	EXPECT_EQ(2, run("-p", "1", "--all", "true"));
-	EXPECT_REFUSED(2, "either -a or --no-children", "-a", "--no-children", "true");
+	EXPECT_SAYS(2, "either -a or --no-children", "-a", "--no-children", "true");
 	EXPECT_NO_FILE("profil.data");
 }
 
@@ -1229,10 +1188,10 @@ STACKS_TEST(with_other_options)
 	EXPECT_EQ(FORMAT_CHILDREN, sum.meta.flags);
 	EXPECT_FALSE(reports("--children", "leaf"));
 	unlink("profil.data");
-	EXPECT_REFUSED(2, "there is no method \"dwarf\"", "--stacks=dwarf", "true");
+	EXPECT_SAYS(2, "there is no method \"dwarf\"", "--stacks=dwarf", "true");
 	EXPECT_EQ(2, run("--stacks=", "true"));
 	EXPECT_EQ(2, run("--call-graph", "lbr", "true"));
-	EXPECT_REFUSED(2, "there is one event: CPU time", "-e", "cycles", "true");
+	EXPECT_SAYS(2, "there is one event: CPU time", "-e", "cycles", "true");
 	EXPECT_NO_FILE("profil.data");
 }
 
@@ -1306,7 +1265,10 @@ RECORD_TEST(identifies_a_file_from_the_future)
 #define EXPECT_SHARES_OF_MADE()		EXPECT_SHARES("made_alpha", "made_beta")
 #define EXPECT_SHARES_OF_HOT()		EXPECT_SHARES("hot_alpha", "hot_beta")
 
-COMMAND_FIXTURE(code)
+FIXTURE(code) {
+};
+
+COMMAND_SETUP(code)
 
 #define CODE_TEST(name) TEST_F_TIMEOUT(code, name, 120)
 
@@ -1316,24 +1278,21 @@ COMMAND_FIXTURE(code)
 	EXPECT_SHARES_OF_MADE();							\
 } while (0)
 
-/* A row for each kind of memory. */
-#define MADE_TEST(memory)								\
+/* A row for each kind of memory, and what it needs */
+#define MADE_TEST(memory, ...)								\
 	CODE_TEST(made_in_##memory##_memory_has_names)					\
 	{										\
+		__VA_ARGS__;								\
 		RECORD_MADE(#memory, "plain");						\
 		RECORD_MADE(#memory, "fork");						\
 	}
 
-#define MADE_HUGE_TEST(memory)								\
-	CODE_TEST(made_in_##memory##_memory_has_names)					\
-	{										\
-		SKIP_IF(geteuid(), "only root can reserve huge pages");			\
-		SKIP_IF(system("sysctl -q vm.nr_hugepages=8 &&"				\
-			       " grep -q 'HugePages_Total: *[1-9]' /proc/meminfo"),	\
-			"there are no huge pages");					\
-		RECORD_MADE(#memory, "plain");						\
-		RECORD_MADE(#memory, "fork");						\
-	}
+#define NEED_HUGE_PAGES() do {								\
+	SKIP_IF(geteuid(), "only root can reserve huge pages");				\
+	SKIP_IF(system("sysctl -q vm.nr_hugepages=8 &&"					\
+		       " grep -q 'HugePages_Total: *[1-9]' /proc/meminfo"),		\
+		"there are no huge pages");						\
+} while (0)
 
 MADE_TEST(anon)
 MADE_TEST(shared)
@@ -1342,8 +1301,8 @@ MADE_TEST(memfd)
 MADE_TEST(posix)
 MADE_TEST(unlinked)
 MADE_TEST(zero)
-MADE_HUGE_TEST(huge)
-MADE_HUGE_TEST(hugememfd)
+MADE_TEST(huge, NEED_HUGE_PAGES())
+MADE_TEST(hugememfd, NEED_HUGE_PAGES())
 
 CODE_TEST(made_by_a_sibling_has_names)
 {
@@ -1372,15 +1331,16 @@ CODE_TEST(made_before_the_clock_was_set_has_names)
 /* Recorders with only CAP_PERFMON may sample processes of others, but not look into them. */
 CODE_TEST(made_by_another_user_has_names)
 {
+	static const char as_other[] =
+		"--reuid=1235 --clear-groups --inh-caps=+perfmon --ambient-caps=+perfmon --";
 	pid_t child;
 
 	SKIP_IF(geteuid(), "only root can become other users");
 	SKIP_IF(system("setpriv --dump >/dev/null 2>&1"), "there is no setpriv");
 	child = start_ready("setpriv", "--reuid=1234", "--clear-groups", "--", beside("code_work"),
 			    "make", "shared", "plain", "-100000");
-	EXPECT_EQ(0, system(as_text("setpriv --reuid=1235 --clear-groups --inh-caps=+perfmon"
-				    " --ambient-caps=+perfmon -- '%s' record -o - --duration 1"
-				    " -p %d >profil.data", command, child)));
+	EXPECT_EQ(0, system(as_text("setpriv %s '%s' record -o - --duration 1 -p %d >profil.data",
+				    as_other, command, child)));
 	EXPECT_WHOLE();
 	EXPECT_SHARES_OF_MADE();
 }
@@ -1563,7 +1523,7 @@ RECORD_TEST(shows_progress_on_a_terminal)
 RECORD_TEST(a_script_without_its_interpreter_cannot_run)
 {
 	write_script("orphan", "#!/no/such/interpreter\n");
-	EXPECT_REFUSED(126, "./orphan: it exists, but the interpreter", "./orphan");
+	EXPECT_SAYS(126, "./orphan: it exists, but the interpreter", "./orphan");
 	ASSERT_EQ(0, setenv("PATH", as_text("%s:%s", dir, getenv("PATH")), true));
 	EXPECT_EQ(126, run("orphan"));
 	EXPECT_EQ(127, run("orphans"));
@@ -1630,10 +1590,9 @@ RECORD_TEST(counts_missed_ticks_in_the_next_sample)
 
 RECORD_TEST(reports_a_full_disk)
 {
-	EXPECT_REFUSED(1, "/dev/full", "-o", "/dev/full", work, "burn", "300");
+	EXPECT_SAYS(1, "/dev/full", "-o", "/dev/full", work, "burn", "300");
 	/* Only a file can be reported. */
-	EXPECT_EQ(0, run("-o", "/dev/null", work, "burn", "300"));
-	EXPECT_TRUE(said("err", " samples at"));
+	EXPECT_SAYS(0, " samples at", "-o", "/dev/null", work, "burn", "300");
 	EXPECT_FALSE(said("err", "See: "));
 	/* The command runs nevertheless, and its exit status is returned. */
 	EXPECT_EQ(9, run("-o", "/dev/full", work, "exit", "9"));
@@ -1646,7 +1605,7 @@ RECORD_TEST(counts_the_samples_in_the_file_if_the_disk_is_full)
 
 	signal(SIGXFSZ, SIG_IGN);
 	ASSERT_EQ(0, setrlimit(RLIMIT_FSIZE, &limit));
-	EXPECT_REFUSED(1, "File too large", "-F", "100", work, "burn", "4000");
+	EXPECT_SAYS(1, "File too large", "-F", "100", work, "burn", "4000");
 	EXPECT_TRUE(said("err", "more not written"));
 	EXPECT_TRUE(load()) TH_LOG("%s", sum.error);
 	EXPECT_FALSE(sum.ended);
@@ -1660,7 +1619,7 @@ RECORD_TEST(refuses_to_write_to_the_file_of_another_recording)
 	pid_t recorder = until_ready(start(-1, work, "trap", "10", "0"));
 
 	EXPECT_TRUE(WAIT_UNTIL(load()));
-	EXPECT_REFUSED(1, "another recorder", work, "exit", "0");
+	EXPECT_SAYS(1, "another recorder", work, "exit", "0");
 	EXPECT_EQ(1, run("./nothing"));
 	EXPECT_NO_FILE("profil.data.old");
 	kill(recorder, SIGUSR1);
@@ -1741,17 +1700,17 @@ RECORD_TEST(continues_in_new_files)
 	if (sum.user > 20)
 		EXPECT_MOST_IN_FILE("record_work");
 
-	EXPECT_REFUSED(2, "--keep requires --rotate", "--keep", "3", "true");
+	EXPECT_SAYS(2, "--keep requires --rotate", "--keep", "3", "true");
 	EXPECT_EQ(2, run("--rotate", "0", "true"));
 	EXPECT_EQ(2, run("--rotate", "1", "--keep", "0", "true"));
-	EXPECT_REFUSED(1, "--rotate requires a regular file", "--rotate", "1", "-o", "-", "true");
+	EXPECT_SAYS(1, "--rotate requires a regular file", "--rotate", "1", "-o", "-", "true");
 }
 
 RECORD_TEST(does_not_start_if_an_existing_file_cannot_be_kept)
 {
 	ASSERT_EQ(3, run(work, "exit", "3"));
 	ASSERT_EQ(0, symlink("profil.data", "profil.data.old"));
-	EXPECT_REFUSED(1, "the file with .old at the end", "sh", "-c", "echo started");
+	EXPECT_SAYS(1, "the file with .old at the end", "sh", "-c", "echo started");
 	EXPECT_FALSE(said("out", "started"));
 	EXPECT_WHOLE();
 	EXPECT_EQ(3, WEXITSTATUS(sum.end.status));
@@ -1771,11 +1730,11 @@ RECORD_TEST(does_not_start_if_an_existing_file_cannot_be_kept)
 RECORD_TEST(refuses_links_and_directories)
 {
 	ASSERT_EQ(0, symlink("elsewhere", "profil.data"));
-	EXPECT_REFUSED(1, "symbolic link", work, "exit", "0");
+	EXPECT_SAYS(1, "symbolic link", work, "exit", "0");
 	EXPECT_NO_FILE("elsewhere");
 	ASSERT_EQ(0, unlink("profil.data"));
 
-	EXPECT_REFUSED(1, "record: /: ", "-o", "/", work, "exit", "0");
+	EXPECT_SAYS(1, "record: /: ", "-o", "/", work, "exit", "0");
 }
 
 RECORD_TEST(refuses_files_of_other_users)
@@ -1785,7 +1744,7 @@ RECORD_TEST(refuses_files_of_other_users)
 	SKIP_IF(geteuid(), "only root can make files of other users");
 	close(open("profil.data", O_WRONLY | O_CREAT, 0666));
 	ASSERT_EQ(0, chown("profil.data", 1, 1));
-	EXPECT_REFUSED(1, "belongs to another user", work, "exit", "0");
+	EXPECT_SAYS(1, "belongs to another user", work, "exit", "0");
 	ASSERT_EQ(0, stat("profil.data", &st));
 	EXPECT_EQ(0, st.st_size);
 	EXPECT_NO_FILE("profil.data.old");
@@ -1796,7 +1755,7 @@ RECORD_TEST(writes_to_a_fifo)
 	pid_t reader;
 
 	ASSERT_EQ(0, mkfifo("fifo", 0600));
-	EXPECT_REFUSED(1, "no process has opened this FIFO", "-o", "fifo", work, "exit", "0");
+	EXPECT_SAYS(1, "no process has opened this FIFO", "-o", "fifo", work, "exit", "0");
 	reader = start_program("sh", "-c", "cat <fifo >profil.data");
 	EXPECT_TRUE(WAIT_UNTIL(run("-o", "fifo", work, "burn", "300") == 0));
 	EXPECT_EQ(0, end_of(reader));
@@ -1827,9 +1786,7 @@ RECORD_TEST(writes_to_standard_output)
 /* A fifth session with a period cannot sample a process. */
 RECORD_TEST(says_how_many_recorders_can_be_nested)
 {
-	static const char script[] =
-		"$0 record -o 0 $0 record -o 1 $0 record -o 2 $0 record -o 3 $0 record -o 4 "
-		"$1 exit 0";
+	static const char script[] = "r='$0 record -o'; eval $r 0 $r 1 $r 2 $r 3 $r 4 $1 exit 0";
 
 	EXPECT_EQ(1, run_script(script, -1));
 	EXPECT_TRUE(said("err", "the kernel allows (4)"));

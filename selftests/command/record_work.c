@@ -93,7 +93,7 @@ static int anon(u64 ms)
 	return 0;
 }
 
-/* Makes a file with the loop, and returns its descriptor. A loop fits into a page at any address. */
+/* Makes a file of a page with the loop, which runs at any address. Returns its descriptor. */
 static int make(const char *path)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
@@ -176,7 +176,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	if (!strcmp(what, "threads"))
-		return burners_ms = b, in_threads(a, burner) != NULL;
+		return burners_ms = b, !!in_threads(a, burner);
 	if (!strcmp(what, "anon"))
 		return anon(a);
 	if (!strcmp(what, "late"))

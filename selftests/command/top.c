@@ -129,7 +129,10 @@ static bool begins_with(const char *text, const char *title, const char *word, c
 	return false;
 }
 
-COMMAND_FIXTURE(top)
+FIXTURE(top) {
+};
+
+COMMAND_SETUP(top)
 
 #define TOP_TEST(name) TEST_F_TIMEOUT(top, name, 180)
 
@@ -175,8 +178,7 @@ TOP_TEST(sorts_by_the_keys)
 			 "count=300"));
 	EXPECT_TRUE(said("out", "system call\n"));
 	EXPECT_TRUE(said("out", "%  read\n"));
-	EXPECT_EQ(2, run("-s", "cpu", "true"));
-	EXPECT_TRUE(said("err", "cannot sort by \"cpu\""));
+	EXPECT_SAYS(2, "cannot sort by \"cpu\"", "-s", "cpu", "true");
 }
 
 TOP_TEST(shows_the_hottest_calls)
@@ -216,8 +218,7 @@ TOP_TEST(passes_on_the_exit_status)
 {
 	EXPECT_EQ(7, run(work, "exit", "7"));
 	EXPECT_EQ(128 + SIGKILL, run(work, "kill", "9"));
-	EXPECT_EQ(127, run("./nothing"));
-	EXPECT_TRUE(said("err", "./nothing"));
+	EXPECT_SAYS(127, "./nothing", "./nothing");
 	EXPECT_EQ(2, run("-d", "0", "true"));
 	EXPECT_EQ(2, run("-n", "0", "true"));
 	EXPECT_EQ(2, run("-p", "no such process", "true"));
@@ -285,8 +286,7 @@ TOP_TEST(the_whole_machine_requires_a_capability)
 {
 	EXPECT_EQ(2, run("-a", "-p", "1"));
 	SKIP_IF(!geteuid(), "root has it");
-	EXPECT_EQ(1, run("-a", "-b", "-n", "1"));
-	EXPECT_TRUE(said("err", "the whole machine: permission denied"));
+	EXPECT_SAYS(1, "the whole machine: permission denied", "-a", "-b", "-n", "1");
 	EXPECT_TRUE(said("err", "CAP_PERFMON"));
 }
 

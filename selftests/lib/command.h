@@ -19,7 +19,7 @@
 #include "old.h"
 
 static const char *work, *command;
-static char dir[] = "/tmp/record-XXXXXX";	/* for the files of a test; the working directory */
+static char dir[64];		/* for the files of a test; the working directory */
 static int master = -1, slave = -1;	/* of the pseudo-terminal of terminal_open() */
 
 /* Returns what printf() would print. */
@@ -113,6 +113,12 @@ static inline bool said(const char *path, const char *what)
 	return strstr(text_of(path), what);
 }
 
+/* With these arguments, the command exits with @status, and prints the message. */
+#define EXPECT_SAYS(status, message, ...) do {					\
+	EXPECT_EQ(status, run(__VA_ARGS__));					\
+	EXPECT_TRUE(said("err", message)) TH_LOG("not said: %s", message);	\
+} while (0)
+
 static inline void pause_ms(int ms)
 {
 	poll(NULL, 0, ms);
@@ -169,6 +175,7 @@ static inline void command_setup(void)
 	 * database, so it knows no package, and apt is not asked.
 	 */
 	MUST(!setenv("DPKG_ADMINDIR", "/none", true));
+	strcpy(dir, "/tmp/record-XXXXXX");
 	MUST(mkdtemp(dir) && !chdir(dir));
 }
 
@@ -183,10 +190,8 @@ static inline void command_teardown(void)
 
 #define NEED_PERFMON()	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root")
 
-/* A fixture for tests of the command */
-#define COMMAND_FIXTURE(name)							\
-	FIXTURE(name) {								\
-	};									\
+/* The setup and the teardown of a fixture for tests of the command */
+#define COMMAND_SETUP(name)							\
 	FIXTURE_SETUP(name)							\
 	{									\
 		command_setup();						\

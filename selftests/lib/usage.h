@@ -101,60 +101,52 @@ struct caches {
 /* Returns the number of objects by which this cache may grow; 0 if it is not compared. */
 static inline unsigned int cache_slack(const char *name)
 {
-	static const char *const of_processes[] = {
-		"mm_struct", "task_struct", "signal_cache", "sighand_cache", "files_cache",
+	static const struct {
+		const char *name;
+		unsigned int slack;
+	} slacks[] = {
+		{ "mm_struct", 16 }, { "task_struct", 16 }, { "signal_cache", 16 },
+		{ "sighand_cache", 16 }, { "files_cache", 16 }, { "filp", 100 }, { "pid", 100 },
+		{ "vm_area_struct", 100 }, { "anon_vma", 100 }, { "anon_vma_chain", 100 },
+		{ "cred_jar", 100 },
 	};
-	static const char *const others[] = {
-		"filp", "pid", "vm_area_struct", "anon_vma", "anon_vma_chain", "cred_jar",
-	};
-	unsigned int i;
 
-	if (!strncmp(name, "kmalloc-", 8))
-		return 100;
-	for (i = 0; i < ARRAY_SIZE(of_processes); i++)
-		if (!strcmp(name, of_processes[i]))
-			return 16;
-	for (i = 0; i < ARRAY_SIZE(others); i++)
-		if (!strcmp(name, others[i]))
-			return 100;
-	return 0;
+	for (unsigned int i = 0; i < ARRAY_SIZE(slacks); i++)
+		if (!strcmp(name, slacks[i].name))
+			return slacks[i].slack;
+	return strncmp(name, "kmalloc-", 8) ? 0 : 100;
+}
+
+/* Reads the next line of /proc/slabinfo about a cache that is compared. */
+static inline bool next_cache(FILE *slabinfo, struct cache *c)
+{
+	char line[512];
+
+	while (fgets(line, sizeof(line), slabinfo))
+		if (sscanf(line, "%63s %lld %*d %lld", c->name, &c->objects, &c->size) == 3 &&
+		    cache_slack(c->name))
+			return true;
+	return false;
 }
 
 /* The counts are exact only after CPUs have returned the objects of their own lists. */
 static inline void caches(struct caches *c)
 {
 	FILE *f = fopen("/proc/slabinfo", "re");
-	char line[512], path[128];
-	struct cache *cache;
+	struct cache cache;
+	char path[128];
 
 	c->n = 0;
-	while (f && c->n < MAX_CACHES && fgets(line, sizeof(line), f)) {
-		cache = &c->cache[c->n];
-		if (sscanf(line, "%63s", cache->name) != 1 || !cache_slack(cache->name))
-			continue;
-		snprintf(path, sizeof(path), "/sys/kernel/slab/%s/shrink", cache->name);
+	if (!f)
+		return;
+	while (next_cache(f, &cache)) {
+		snprintf(path, sizeof(path), "/sys/kernel/slab/%s/shrink", cache.name);
 		file_write(path, "1");
+	}
+	rewind(f);
+	while (c->n < MAX_CACHES && next_cache(f, &c->cache[c->n]))
 		c->n++;
-	}
-	if (f)
-		fclose(f);
-
-	f = fopen("/proc/slabinfo", "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		char name[64];
-		long long objects, size;
-
-		if (sscanf(line, "%63s %lld %*d %lld", name, &objects, &size) != 3)
-			continue;
-		for (unsigned int i = 0; i < c->n; i++) {
-			if (strcmp(name, c->cache[i].name))
-				continue;
-			c->cache[i].objects = objects;
-			c->cache[i].size = size;
-		}
-	}
-	if (f)
-		fclose(f);
+	fclose(f);
 }
 
 /* Caches of small objects may grow by more objects: the kernel frees some late. */
@@ -167,9 +159,8 @@ static inline const struct cache *grown(const struct caches *before)
 
 	caches(&now);
 	for (unsigned int i = 0; i < before->n && i < now.n; i++) {
-		const struct cache *was = &before->cache[i];
 		struct cache *is = &now.cache[i];
-		long long more = is->objects - was->objects;
+		long long more = is->objects - before->cache[i].objects;
 
 		if (more > cache_slack(is->name) &&
 		    (cache_slack(is->name) < 100 || more * is->size > CACHE_SLACK))
