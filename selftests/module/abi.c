@@ -12,6 +12,7 @@
 
 #include "ioctls.h"
 #include "kernel.h"
+#include "loop.h"
 #include "process.h"
 #include "users.h"
 
@@ -33,14 +34,15 @@ static const struct command {
 	unsigned int cmd;
 	u32 size;
 	u32 least;		/* size of the structure's first version; 0: the same as size */
+	u32 other_flags;	/* that are known, but contradict the valid argument */
 	bool out;		/* the kernel writes results into the argument */
 	bool descriptor;
 } commands[] = {
 	{ IOCTL(QUERY, query), .least = QUERY_LEAST, .out = true },
-	{ IOCTL(START, start), .least = START_LEAST },
+	{ IOCTL(START, start), .least = START_LEAST, .other_flags = PROFIL_START_JITTER },
 	{ IOCTL(STOP, stop) },
 	{ IOCTL(STATS, stats), .least = STATS_LEAST, .out = true },
-	{ IOCTL(OPEN, open), .least = OPEN_LEAST },
+	{ IOCTL(OPEN, open), .least = OPEN_LEAST, .other_flags = PROFIL_OPEN_JITTER },
 	{ IOCTL(DESCRIBE, describe), .out = true },
 	{ IOCTL(STATS, stats), .least = STATS_LEAST, .out = true, .descriptor = true },
 	{ IOCTL(ATTACH, attach), .out = true, .descriptor = true },
@@ -49,7 +51,8 @@ static const struct command {
 	{ IOCTL(ENABLE, enable), .descriptor = true },
 	{ IOCTL(DISABLE, disable), .descriptor = true },
 	{ IOCTL(SNAPSHOT, snapshot), .descriptor = true },
-	{ IOCTL(UNWIND, unwind), .least = UNWIND_LEAST, .descriptor = true },
+	{ IOCTL(UNWIND, unwind), .least = UNWIND_LEAST, .other_flags = PROFIL_UNWIND_CODE,
+	  .descriptor = true },
 };
 
 /* Returns the command @cmd of the device or of a descriptor; NULL if there is none. */
@@ -61,8 +64,9 @@ static const struct command *command(unsigned int cmd, bool descriptor)
 	return NULL;
 }
 
+/* A loop over the commands of the device, or of a descriptor: c is declared by it. */
 #define for_each_command(c, of_descriptor)						\
-	for (c = commands; c < commands + ARRAY_SIZE(commands); c++)			\
+	for (const struct command *c = commands; c < commands + ARRAY_SIZE(commands); c++) \
 		if (c->descriptor == (of_descriptor))
 
 /* Maps @n pages, and an inaccessible page after them. */
@@ -96,8 +100,8 @@ static struct {
 	bool on;
 	bool descriptor;	/* the calls are those of a session's descriptor */
 	u32 scope;
-	u64 ticks;
-	u64 locked;
+	__u64 ticks;
+	__u64 locked;
 	u16 *counters;		/* a page, for the session that is on */
 	u16 *other;		/* a page, for the calls that must fail */
 	struct profil_range range;
@@ -129,20 +133,16 @@ static int scene_stats(struct profil_stats *stats)
 	return session_stats(scene.scope, stats);
 }
 
-/* Runs until the session has @ticks more hits. */
-static int scene_burn(u64 ticks)
+/* Runs until the session has @hits more. */
+static bool scene_burn(u64 hits)
 {
-	u64 left = (ticks + 4) * 1024;
 	struct profil_stats stats;
-	int err = scene_stats(&stats);
+	u64 until;
 
-	for (u64 until = stats.hit + ticks; !err && stats.hit < until;) {
-		if (!left--)
-			return -ETIME;
-		burn();
-		err = scene_stats(&stats);
-	}
-	return err;
+	if (scene_stats(&stats))
+		return false;
+	until = stats.hit + hits;
+	return loop_until(0, scene_stats(&stats) || stats.hit >= until) && stats.hit >= until;
 }
 
 static int lowest_fd(void)
@@ -185,17 +185,14 @@ FIXTURE_SETUP(failing)
 			sched_yield();
 		scene.range.start = 0x1000;
 		scene.range.end = 0x2000;
-		range = range_burn(scene.counters, PAGE / 2, 2, 0);
-		ASSERT_OPEN(scene.fd, 0);
-		ASSERT_EQ(0, descriptor_attach(scene.fd, THREAD, 0, NULL));
-		ASSERT_EQ(0, descriptor_add(scene.fd, PROFIL_SPACE_SELF, &range, 1));
-		ASSERT_EQ(0, descriptor_enable(scene.fd));
+		range = range_of_loops(scene.counters, 2);
+		scene.fd = must_sample(must_open(), THREAD, &range, 1);
 	} else if (scene.on) {
 		range = range_all(scene.counters, PAGE / 2, 2);
 		ASSERT_EQ(0, session_start(scene.scope, 0, &range, 1));
 	}
 	if (scene.descriptor || scene.on) {
-		ASSERT_EQ(0, scene_burn(4));
+		ASSERT_TRUE(scene_burn(4));
 		scene.ticks = 4;
 		scene.locked = PAGE;
 	}
@@ -213,7 +210,7 @@ FIXTURE_TEARDOWN(failing)
 	if (scene.descriptor && !scene.on)
 		EXPECT_EQ(0, descriptor_enable(scene.fd));
 	if (scene.descriptor || scene.on) {
-		EXPECT_EQ(0, scene_burn(2));
+		EXPECT_TRUE(scene_burn(2));
 		EXPECT_EQ(0, scene.descriptor ? descriptor_disable(scene.fd, &stats) :
 						session_stop(scene.scope, &stats));
 		EXPECT_LE(scene.ticks + 2, stats.ticks);
@@ -230,19 +227,18 @@ FIXTURE_TEARDOWN(failing)
 
 static void expect_unchanged(struct __test_metadata *_metadata, int line)
 {
+	const __u64 pinned = pinned_bytes();
 	struct profil_stats stats;
 	bool good;
 
 	ASSERT_EQ(0, scene_stats(&stats));
 	good = stats.state == (scene.on ? PROFIL_STATE_ON : PROFIL_STATE_OFF) &&
 	       stats.ticks >= scene.ticks && stats.locked == scene.locked &&
-	       pinned_bytes() == scene.locked && accounted(&stats) &&
+	       pinned == scene.locked && accounted(&stats) &&
 	       (!scene.descriptor || stats.targets == 1);
 	EXPECT_TRUE(good) {
 		TH_LOG("after line %d: state %u, %llu ticks (had %llu), %llu locked (VmPin %llu)",
-		       line, stats.state, (unsigned long long)stats.ticks,
-		       (unsigned long long)scene.ticks, (unsigned long long)stats.locked,
-		       (unsigned long long)pinned_bytes());
+		       line, stats.state, stats.ticks, scene.ticks, stats.locked, pinned);
 	}
 	scene.ticks = stats.ticks;
 }
@@ -276,54 +272,28 @@ static const struct profil_unwind_rule unwind_rule;
 /* Returns valid arguments, in which the test then changes a field. */
 static union argument argument(const struct command *c)
 {
+#define VALID(NAME, type, ...)	[_IOC_NR(PROFIL_IOC_##NAME)] = { .type = { __VA_ARGS__ } }
+	const union argument valid[256] = {
+		VALID(START, start, .flags = PROFIL_START_REPLACE, .scope = scene.scope,
+		      .modes = MODES_ALL, .nr_ranges = 1, .ranges = addr(&scene.range)),
+		VALID(STOP, stop, .scope = scene.scope),
+		VALID(STATS, stats, .scope = scene.scope),
+		VALID(OPEN, open, .modes = MODES_ALL),
+		VALID(ATTACH, attach, .scope = THREAD, .pid = scene.tid),
+		VALID(ADD, add, .nr_ranges = 1, .ranges = addr(&scene.range)),
+		VALID(REMOVE, remove, .end = UINT64_MAX),
+		VALID(SNAPSHOT, snapshot, .flags = PROFIL_SNAPSHOT_RESET, .nr_copies = 1,
+		      .copies = addr(&scene.copy)),
+		VALID(UNWIND, unwind, .flags = PROFIL_UNWIND_VDSO, .fd = -1, .nr_blocks = 1,
+		      .nr_rows = 1, .nr_rules = 1, .blocks = addr(&unwind_block),
+		      .rows = addr(&unwind_row), .rules = addr(&unwind_rule)),
+	};
+#undef VALID
 	union argument a;
 
 	memset(&a, 0, sizeof(a));
+	memcpy(&a, &valid[_IOC_NR(c->cmd)], c->size);
 	a.size = c->size;
-	switch (c->cmd) {
-	case PROFIL_IOC_START:
-		a.start.flags = PROFIL_START_REPLACE;
-		a.start.scope = scene.scope;
-		a.start.modes = MODES_ALL;
-		a.start.nr_ranges = 1;
-		a.start.ranges = addr(&scene.range);
-		break;
-	case PROFIL_IOC_STOP:
-		a.stop.scope = scene.scope;
-		break;
-	case PROFIL_IOC_STATS:
-		a.stats.scope = scene.scope;
-		break;
-	case PROFIL_IOC_OPEN:
-		a.open.modes = MODES_ALL;
-		break;
-	case PROFIL_IOC_ATTACH:
-		a.attach.scope = THREAD;
-		a.attach.pid = scene.tid;
-		break;
-	case PROFIL_IOC_ADD:
-		a.add.nr_ranges = 1;
-		a.add.ranges = addr(&scene.range);
-		break;
-	case PROFIL_IOC_REMOVE:
-		a.remove.end = UINT64_MAX;
-		break;
-	case PROFIL_IOC_SNAPSHOT:
-		a.snapshot.flags = PROFIL_SNAPSHOT_RESET;
-		a.snapshot.nr_copies = 1;
-		a.snapshot.copies = addr(&scene.copy);
-		break;
-	case PROFIL_IOC_UNWIND:
-		a.unwind.flags = PROFIL_UNWIND_VDSO;
-		a.unwind.fd = -1;
-		a.unwind.nr_blocks = 1;
-		a.unwind.nr_rows = 1;
-		a.unwind.nr_rules = 1;
-		a.unwind.blocks = addr(&unwind_block);
-		a.unwind.rows = addr(&unwind_row);
-		a.unwind.rules = addr(&unwind_rule);
-		break;
-	}
 	return a;
 }
 
@@ -367,8 +337,6 @@ TEST_F(failing, unknown_commands_fail_with_ENOTTY)
 /* The arguments would be valid for the other kind of descriptor. */
 TEST_F(failing, commands_of_the_other_kind_of_descriptor_fail_with_ENOTTY)
 {
-	const struct command *c;
-
 	for_each_command(c, !scene.descriptor) {
 		union argument a = argument(c);
 
@@ -381,7 +349,6 @@ TEST_F(failing, an_argument_that_is_not_readable_fails_with_EFAULT)
 {
 	u8 *p = pages_guarded(1);
 	u8 *end = p + PAGE;
-	const struct command *c;
 
 	for_each_command(c, variant->descriptor) {
 		union argument a = argument(c);
@@ -408,7 +375,6 @@ TEST_F(failing, an_argument_that_is_not_readable_fails_with_EFAULT)
 TEST_F(failing, a_read_only_argument_for_results_fails_with_EFAULT)
 {
 	u8 *p = map_pages(1);
-	const struct command *c;
 
 	for_each_command(c, variant->descriptor) {
 		union argument a = argument(c);
@@ -425,8 +391,6 @@ TEST_F(failing, a_read_only_argument_for_results_fails_with_EFAULT)
 
 TEST_F(failing, a_size_below_the_first_version_is_refused)
 {
-	const struct command *c;
-
 	for_each_command(c, variant->descriptor) {
 		union argument a = argument(c);
 		union argument was;
@@ -444,7 +408,6 @@ TEST_F(failing, a_size_below_the_first_version_is_refused)
 TEST_F(failing, a_nonzero_unknown_tail_fails_with_E2BIG)
 {
 	u8 *p = pages_guarded(1);
-	const struct command *c;
 
 	for_each_command(c, variant->descriptor) {
 		union argument a = argument(c);
@@ -467,7 +430,6 @@ TEST_F(failing, a_nonzero_unknown_tail_fails_with_E2BIG)
 TEST_F(failing, a_size_above_a_page_fails_with_E2BIG)
 {
 	u8 *p = map_pages(17);
-	const struct command *c;
 
 	for_each_command(c, variant->descriptor) {
 		union argument a = argument(c);
@@ -483,30 +445,13 @@ TEST_F(failing, a_size_above_a_page_fails_with_E2BIG)
 	}
 }
 
-/* Flags that are known, but contradict the valid argument. */
-static u32 other_flags(const struct command *c)
-{
-	switch (c->cmd) {
-	case PROFIL_IOC_START:
-		return PROFIL_START_JITTER;
-	case PROFIL_IOC_OPEN:
-		return PROFIL_OPEN_JITTER;
-	case PROFIL_IOC_UNWIND:
-		return PROFIL_UNWIND_CODE;
-	default:
-		return 0;
-	}
-}
-
 TEST_F(failing, unknown_flags_are_refused)
 {
-	const struct command *c;
-
 	for_each_command(c, variant->descriptor) {
 		for (unsigned int bit = 0; bit < 32; bit++) {
 			union argument a = argument(c);
 
-			if ((a.flags | other_flags(c)) & 1U << bit)	/* REPLACE, RESET */
+			if ((a.flags | c->other_flags) & 1U << bit)	/* REPLACE, RESET */
 				continue;
 			a.flags |= 1U << bit;
 			EXPECT_FAILS(EOPNOTSUPP, c->cmd, &a);
@@ -1136,6 +1081,12 @@ static void poison_stats(struct profil_stats s[2], u32 scope)
 	s[0].__reserved = 0;
 }
 
+/* Calls a command that stores statistics at @to, whose size the caller has set. */
+#define WITH_STATS(fd, NAME, type, to, ...)					\
+	descriptor_ioctl(fd, PROFIL_IOC_##NAME, &(struct profil_##type){	\
+		.size = sizeof(struct profil_##type), .stats = addr(to), __VA_ARGS__ \
+	})
+
 /* Checks the statistics of a session that is on, before those that are poisoned. */
 static void expect_stats_of_on(struct __test_metadata *_metadata, const struct profil_stats s[2],
 			       u32 scope)
@@ -1156,7 +1107,6 @@ static void expect_stats_of_on(struct __test_metadata *_metadata, const struct p
 
 TEST(stats_write_all_of_the_structure_and_nothing_behind_it)
 {
-	struct profil_stop stop = { .size = sizeof(stop) };
 	struct profil_stats s[2], off;
 	u16 counters[8] = {};
 	struct profil_range range = range_all(counters, 8, 2);
@@ -1179,9 +1129,7 @@ TEST(stats_write_all_of_the_structure_and_nothing_behind_it)
 
 		/* STOP ignores the scope in the final statistics, and writes the state OFF. */
 		poison_stats(s, POISON);
-		stop.scope = scope;
-		stop.stats = addr(s);
-		EXPECT_EQ(0, device_ioctl(PROFIL_IOC_STOP, &stop));
+		EXPECT_EQ(0, WITH_STATS(device_fd(), STOP, stop, s, .scope = scope));
 		EXPECT_EQ(sizeof(*s), s->size);
 		EXPECT_EQ(0, s->flags);
 		EXPECT_LE(2, s->ticks);
@@ -1220,7 +1168,6 @@ static int call_longer(struct __test_metadata *_metadata, int fd, const struct c
 
 TEST(a_longer_structure_whose_tail_is_0_is_accepted)
 {
-	const struct command *c;
 	int result;
 
 	scene.range = range_all(map_pages(1), 4, 8);
@@ -1247,9 +1194,7 @@ TEST(a_longer_structure_of_a_descriptors_command_is_accepted)
 {
 	u64 *counters = map_pages(1);
 	struct profil_range range = range_all(counters, 4, 8);
-	const struct profil_open open = { .modes = MODES_ALL, .nr_records = 1, .stack_depth = 1 };
 	struct profil_query limits;
-	const struct command *c;
 	u64 ring;
 	int fd;
 
@@ -1262,8 +1207,7 @@ TEST(a_longer_structure_of_a_descriptors_command_is_accepted)
 		if (c->cmd == PROFIL_IOC_UNWIND && !(limits.features & PROFIL_FEATURE_UNWIND))
 			continue;
 		for (u32 size = c->size; size <= PAGE; size = size_after(size, c->size)) {
-			fd = descriptor_open_as(open);
-			ASSERT_LE(0, fd);
+			fd = must_open(.nr_records = 1, .stack_depth = 1);
 			ring = pinned_bytes();
 			if (c->cmd != PROFIL_IOC_ATTACH)
 				ASSERT_EQ(0, descriptor_attach(fd, THREAD, 0, NULL));
@@ -1287,7 +1231,6 @@ TEST(an_older_structure_gets_the_fields_of_its_version)
 	struct profil_range range = range_burn(counters, 4, 8, 0);
 	struct profil_stats full, stats[2];
 	struct profil_query query[2], q;
-	union argument a;
 	int fd;
 	u32 size;
 
@@ -1305,14 +1248,13 @@ TEST(an_older_structure_gets_the_fields_of_its_version)
 	}
 
 	/* Statistics by STATS, and by the other calls that write them. */
-	ASSERT_OPEN(fd, 0);
+	fd = must_open();
 	ASSERT_EQ(0, descriptor_attach(fd, THREAD, 0, NULL));
 	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
 	for (size = STATS_LEAST; size < sizeof(full); size++) {
 		for (int way = 0; way < 5; way++) {
 			poison_stats(stats, 0);
 			stats[0].size = size;
-			memset(&a, 0, sizeof(a));
 			switch (way) {
 			case 0:
 				EXPECT_EQ(0, device_ioctl(PROFIL_IOC_STATS, stats));
@@ -1322,20 +1264,14 @@ TEST(an_older_structure_gets_the_fields_of_its_version)
 				break;
 			case 2:
 				ASSERT_EQ(0, session_start(PROCESS, 0, NULL, 0));
-				a.size = sizeof(a.stop);
-				a.stop.stats = addr(stats);
-				EXPECT_EQ(0, device_ioctl(PROFIL_IOC_STOP, &a));
+				EXPECT_EQ(0, WITH_STATS(device_fd(), STOP, stop, stats));
 				break;
 			case 3:
 				ASSERT_EQ(0, descriptor_enable(fd));
-				a.size = sizeof(a.disable);
-				a.disable.stats = addr(stats);
-				EXPECT_EQ(0, descriptor_ioctl(fd, PROFIL_IOC_DISABLE, &a));
+				EXPECT_EQ(0, WITH_STATS(fd, DISABLE, disable, stats));
 				break;
 			case 4:
-				a.size = sizeof(a.snapshot);
-				a.snapshot.stats = addr(stats);
-				EXPECT_EQ(0, descriptor_ioctl(fd, PROFIL_IOC_SNAPSHOT, &a));
+				EXPECT_EQ(0, WITH_STATS(fd, SNAPSHOT, snapshot, stats));
 				break;
 			}
 			EXPECT_EQ(size, stats[0].size);
@@ -1356,8 +1292,6 @@ TEST(answers_of_a_descriptor_write_all_of_the_structure)
 	struct profil_attach attach[2];
 	struct profil_remove remove[2];
 	struct profil_stats s[2], final;
-	struct profil_snapshot snapshot = { .size = sizeof(snapshot), .stats = addr(s) };
-	struct profil_disable disable = { .size = sizeof(disable), .stats = addr(s) };
 	u64 left = 64 * 1024;
 	int fd;
 
@@ -1389,12 +1323,12 @@ TEST(answers_of_a_descriptor_write_all_of_the_structure)
 	EXPECT_EQ(1, s->targets);
 
 	poison_stats(s, POISON);
-	ASSERT_EQ(0, descriptor_ioctl(fd, PROFIL_IOC_SNAPSHOT, &snapshot));
+	ASSERT_EQ(0, WITH_STATS(fd, SNAPSHOT, snapshot, s));
 	EXPECT_EQ(PROFIL_STATE_ON, s->state);
 	EXPECT_TRUE(accounted(s));
 	EXPECT_TRUE(poisoned(&s[1], sizeof(s[1])));
 	poison_stats(s, POISON);
-	ASSERT_EQ(0, descriptor_ioctl(fd, PROFIL_IOC_DISABLE, &disable));
+	ASSERT_EQ(0, WITH_STATS(fd, DISABLE, disable, s));
 	ASSERT_EQ(0, descriptor_stats(fd, &final));
 	EXPECT_EQ(PROFIL_STATE_OFF, s->state);
 	EXPECT_EQ(final.ticks, s->ticks);
@@ -1470,10 +1404,9 @@ TEST_F(valid, without_ranges_or_counters_all_ticks_are_outside)
 		ASSERT_EQ(0, session_start(PROCESS, 0, &self->range, nr));
 		EXPECT_EQ(0, burn_ticks(PROCESS, 3));
 		EXPECT_EQ(-EBUSY, session_start(PROCESS, 0, &self->range, nr));
-		EXPECT_EQ(0, session_stop(PROCESS, &stats));
+		ASSERT_STOP(PROCESS, &stats);
 		EXPECT_LE(3, stats.ticks);
 		EXPECT_EQ(stats.ticks, stats.outside);
-		EXPECT_TRUE(accounted(&stats));
 		EXPECT_EQ(0, stats.locked);
 	}
 }
@@ -1573,10 +1506,9 @@ TEST_F(valid, the_maximum_number_of_ranges_is_accepted)
 	EXPECT_EQ(PAGE, pinned_bytes());
 	while (!*(volatile u64 *)&self->counters[100])
 		ASSERT_EQ(0, burn_ticks(PROCESS, 1));
-	EXPECT_EQ(0, session_stop(PROCESS, &stats));
+	ASSERT_STOP(PROCESS, &stats);
 	EXPECT_EQ(stats.hit, self->counters[100]);
 	EXPECT_EQ(0, self->counters[0]);
-	EXPECT_TRUE(accounted(&stats));
 }
 
 TEST_F(valid, REPLACE_starts_anew_with_or_without_a_session)

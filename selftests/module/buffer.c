@@ -73,10 +73,9 @@ static void expect_counts(struct __test_metadata *_metadata, void *buffer, u64 n
 	ASSERT_EQ(0, session_stats(PROCESS, &stats));
 	EXPECT_EQ(locked, stats.locked);
 	EXPECT_EQ(PROFIL_STATE_ON, stats.state);
-	EXPECT_EQ(0, session_stop(PROCESS, &stats));
+	ASSERT_STOP(PROCESS, &stats);
 	EXPECT_EQ(before, pinned_bytes());
 
-	EXPECT_TRUE(accounted(&stats));
 	EXPECT_EQ(0, stats.dropped);
 	EXPECT_EQ(stats.hit, counter(buffer, width, nr_counters - 1));
 	for (u64 i = 0; i < nr_counters - 1; i++)
@@ -87,10 +86,11 @@ static void expect_counts(struct __test_metadata *_metadata, void *buffer, u64 n
 /* The state in which buffers must be refused: no session, or one that is on and must not change. */
 static struct {
 	bool on;
-	u64 ticks;
-	u64 locked;	/* bytes that the session has charged */
+	__u64 ticks;
+	__u64 locked;	/* bytes that the session has charged */
 	u16 *counters;	/* of the session that is on */
 	u16 *good;	/* a page of a valid buffer */
+	struct profil_query limits;
 } scene;
 
 FIXTURE(bad) {
@@ -107,7 +107,7 @@ FIXTURE_SETUP(bad)
 {
 	struct profil_range range;
 
-	ASSERT_DEVICE();
+	ASSERT_EQ(0, device_query(&scene.limits));
 	scene.counters = map_pages(1);
 	scene.good = map_pages(1);
 	scene.on = variant->on;
@@ -142,6 +142,7 @@ static void expect_refused(struct __test_metadata *_metadata, int error, u64 buf
 {
 	struct profil_range good = range_all(scene.good, 4, 2), bad = good;
 	struct profil_stats stats;
+	__u64 pinned;
 	bool same;
 
 	good.end = 0x1000;
@@ -157,15 +158,14 @@ static void expect_refused(struct __test_metadata *_metadata, int error, u64 buf
 		}
 	}
 
+	pinned = pinned_bytes();
 	ASSERT_EQ(0, session_stats(PROCESS, &stats));
 	same = stats.state == (scene.on ? PROFIL_STATE_ON : PROFIL_STATE_OFF) &&
 	       stats.ticks >= scene.ticks && stats.locked == scene.locked &&
-	       pinned_bytes() == scene.locked && accounted(&stats);
+	       pinned == scene.locked && accounted(&stats);
 	EXPECT_TRUE(same) {
 		TH_LOG("line %d: state %u, %llu ticks (had %llu), %llu locked (VmPin %llu)",
-		       line, stats.state, (unsigned long long)stats.ticks,
-		       (unsigned long long)scene.ticks, (unsigned long long)stats.locked,
-		       (unsigned long long)pinned_bytes());
+		       line, stats.state, stats.ticks, scene.ticks, stats.locked, pinned);
 	}
 	scene.ticks = stats.ticks;
 }
@@ -173,19 +173,10 @@ static void expect_refused(struct __test_metadata *_metadata, int error, u64 buf
 #define EXPECT_REFUSED(error, buffer, nr, width) \
 	expect_refused(_metadata, error, buffer, nr, width, __LINE__)
 
-static u64 most_counters(void)
-{
-	struct profil_query q;
-
-	return device_query(&q) ? 0 : q.max_counters;
-}
-
 TEST_F(bad, addresses_that_are_not_user_memory_are_refused_with_EFAULT)
 {
-	const u64 max_counters = most_counters();
 	u8 *p = map_pages(1);
 
-	ASSERT_LT(0, max_counters);
 	ASSERT_EQ(0, munmap(p, PAGE));
 	EXPECT_REFUSED(EFAULT, 0, 4, 2);
 	EXPECT_REFUSED(EFAULT, addr(p), 4, 2);
@@ -195,7 +186,7 @@ TEST_F(bad, addresses_that_are_not_user_memory_are_refused_with_EFAULT)
 	EXPECT_REFUSED(EFAULT, -PAGE, PAGE / 2, 2);
 	EXPECT_REFUSED(EFAULT, -PAGE, PAGE, 2);
 	EXPECT_REFUSED(EFAULT, -2ULL, 1, 2);
-	EXPECT_REFUSED(EFAULT, -8ULL, max_counters, 8);
+	EXPECT_REFUSED(EFAULT, -8ULL, scene.limits.max_counters, 8);
 }
 
 static const u64 constant[512];
@@ -260,11 +251,10 @@ TEST_F(bad, misaligned_buffers_are_refused)
 /* The size is far above all memory. The call fails before anything is allocated for it. */
 TEST_F(bad, buffers_far_above_all_memory_are_refused)
 {
-	const u64 max_counters = most_counters();
+	const u64 max_counters = scene.limits.max_counters;
 	/* RLIMIT_MEMLOCK is checked before the mappings. It does not limit root. */
 	const int error = geteuid() ? EPERM : EFAULT;
 
-	ASSERT_LT(0, max_counters);
 	EXPECT_REFUSED(error, addr(scene.good), max_counters, 2);
 	EXPECT_REFUSED(error, addr(scene.good), max_counters, 8);
 	EXPECT_REFUSED(error, addr(scene.good), max_counters - 1, 4);
@@ -312,22 +302,10 @@ static bool is_written_back(int fd)
 	}
 }
 
-static int temporary(const char *dir)
-{
-	char path[PATH_MAX];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/profil-XXXXXX", dir);
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd >= 0)
-		unlink(path);
-	return fd;
-}
-
 /* Writes a FAT file system of one megabyte, without needing a tool. */
 static bool make_fat(const char *path)
 {
-	static const u8 boot[32] = {
+	static const u8 image[] = {
 		0xeb, 0x3c, 0x90, 'p', 'r', 'o', 'f', 'i', 'l', ' ', ' ',
 		0x00, 0x02,	/* bytes in a sector */
 		4,		/* sectors in a cluster */
@@ -337,18 +315,13 @@ static bool make_fat(const char *path)
 		0x00, 0x08,	/* sectors */
 		0xf8,		/* medium */
 		2, 0,		/* sectors in the FAT */
+		[510] = 0x55, 0xaa,
+		[512] = 0xf8, 0xff, 0xff,	/* the FAT */
 	};
-	static const u8 fat[3] = { 0xf8, 0xff, 0xff };
-	bool made;
-	int fd;
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	bool made = write(fd, image, sizeof(image)) == sizeof(image) && !ftruncate(fd, 1 << 20);
 
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	made = fd >= 0 && !ftruncate(fd, 0x800 * 512) &&
-	       pwrite(fd, boot, sizeof(boot), 0) == sizeof(boot) &&
-	       pwrite(fd, "\x55\xaa", 2, 510) == 2 &&
-	       pwrite(fd, fat, sizeof(fat), 512) == sizeof(fat);
-	if (fd >= 0)
-		close(fd);
+	close(fd);
 	return made;
 }
 
@@ -358,17 +331,20 @@ static bool make_fat(const char *path)
 static int file_written_back(void)
 {
 	const char *const dirs[] = { "/mnt", ".", "/var/tmp", "/tmp", "/root" };
-	int fd;
 
 	if (!unshare(CLONE_NEWNS) && !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
 	    !mount("none", "/tmp", "tmpfs", 0, NULL) && make_fat("/tmp/fat"))
 		system("modprobe -aq loop msdos; mount -t msdos -o loop /tmp/fat /mnt");
 	for (unsigned int i = 0; i < ARRAY_SIZE(dirs); i++) {
-		fd = temporary(dirs[i]);
-		if (fd >= 0 && is_written_back(fd))
+		char path[PATH_MAX];
+		int fd;
+
+		snprintf(path, sizeof(path), "%s/profil-XXXXXX", dirs[i]);
+		fd = mkostemp(path, O_CLOEXEC);
+		unlink(path);
+		if (is_written_back(fd))
 			return fd;
-		if (fd >= 0)
-			close(fd);
+		close(fd);
 	}
 	return -1;
 }
@@ -423,10 +399,7 @@ TEST(anonymous_memory_is_accepted)
 {
 	u8 *p;
 
-	/*
-	 * The pages have never been touched, only been read (the zero page is mapped), or been
-	 * written.
-	 */
+	/* Pages never touched, only read (the zero page is mapped), written, and shared. */
 	p = map_pages(300);
 	expect_counts(_metadata, p, 300 * PAGE / 2, 2);
 	p = map_pages(4);
@@ -621,8 +594,7 @@ TEST(buffers_across_page_boundaries_are_counted)
 		memset(p, 0, 3 * PAGE);
 		expect_counts(_metadata, p + width, PAGE / width, width);
 		memset(p, 0, 3 * PAGE);
-		expect_counts(_metadata, p + PAGE - width, 2 * PAGE / width + 1,
-			      width);
+		expect_counts(_metadata, p + PAGE - width, 2 * PAGE / width + 1, width);
 	}
 }
 
@@ -711,7 +683,7 @@ TEST(counting_adds_to_the_old_values)
 	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
 	while (counter(p, 2, 3) < 1003)
 		ASSERT_EQ(0, burn_ticks(PROCESS, 1));
-	EXPECT_EQ(0, session_stop(PROCESS, &stats));
+	ASSERT_STOP(PROCESS, &stats);
 	EXPECT_EQ(1000 + stats.hit, p[3]);
 	EXPECT_EQ(7, p[4]);
 }
@@ -872,10 +844,7 @@ TEST(CAP_IPC_LOCK_lifts_RLIMIT_MEMLOCK_but_pages_are_still_charged)
 	EXPECT_EQ(0, session_stop(PROCESS, NULL));
 	EXPECT_EQ(0, pinned_bytes());
 
-	/*
-	 * The capability is dropped while the session is on; the stop still returns the whole
-	 * charge.
-	 */
+	/* If the capability is dropped meanwhile, the stop still returns the whole charge. */
 	ASSERT_EQ(0, start_pages(PROCESS, 0, p, 63));
 	ASSERT_EQ(0, setresuid(1000, 1000, 1000));
 	EXPECT_EQ(-EPERM, start_pages(PROCESS, PROFIL_START_REPLACE, p, 64));
