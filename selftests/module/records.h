@@ -21,6 +21,10 @@ static unsigned int nr;		/* the number of records */
 	for (struct profil_record **at_ = records, *(r);				\
 	     at_ < records + nr && ((r) = *at_); at_++)
 
+/* A loop over the records from number @seen on, which it increments: r is declared by it. */
+#define for_each_new_record(r, seen)							\
+	for (struct profil_record *(r); (seen) < nr && ((r) = records[seen]); (seen)++)
+
 /* Returns the number of records r for which @cond is true. */
 #define records_where(r, cond) ({							\
 	unsigned int n_ = 0;								\

@@ -18,6 +18,7 @@
 #include "process.h"
 #include "program.h"
 #include "records.h"
+#include "users.h"
 
 #define RECORDS		1024U
 #define USER		1000	/* an ordinary user, for root */
@@ -111,8 +112,8 @@ static bool run(void (*function)(unsigned long arg), unsigned long arg, const ch
 		frames_call(function, arg);
 		if (read_all())
 			return false;
-		for (; seen < nr; seen++)
-			found += is_at(records[seen], text);
+		for_each_new_record(r, seen)
+			found += is_at(r, text);
 	}
 	return found >= ticks;
 }
@@ -150,8 +151,8 @@ static bool expect_stack(struct __test_metadata *_metadata, const char *text,
 #define EXPECT_STACK(text, addresses, n, end) expect_stack(_metadata, text, addresses, n, end)
 
 /* Checks that each tick in the loop at @text has these innermost words. */
-static void expect_innermost(struct __test_metadata *_metadata, const char *text, u64 first,
-			     u64 second)
+static void expect_innermost(struct __test_metadata *_metadata, const char *text, __u64 first,
+			     __u64 second)
 {
 	for_each_record(r) {
 		const __u64 *words = stack_of(r)->innermost;
@@ -159,9 +160,7 @@ static void expect_innermost(struct __test_metadata *_metadata, const char *text
 		if (!is_at(r, text))
 			continue;
 		EXPECT_TRUE(words[0] == first && words[1] == second) {
-			TH_LOG("%#llx, %#llx, not %#llx, %#llx", (unsigned long long)words[0],
-			       (unsigned long long)words[1], (unsigned long long)first,
-			       (unsigned long long)second);
+			TH_LOG("%#llx, %#llx, not %#llx, %#llx", words[0], words[1], first, second);
 		}
 	}
 }
@@ -362,23 +361,13 @@ static __attribute__((noinline, noclone)) void read_zeros(unsigned long n)
 
 TEST_F(stacks, of_a_system_call_are_those_of_its_caller)
 {
-	unsigned int found = 0;
-
 	zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 	ASSERT_LE(0, zero);
 	open_stacks(DEPTH);
 	EXPECT_TRUE(run(read_zeros, 1 << 20, read_text, TICKS));
-	for_each_record(r) {
-		if (!is_at(r, read_text))
-			continue;
-		found += !!(r->flags & PROFIL_RECORD_SYSTEM);
-		EXPECT_TRUE(stack_is(r, callers, 1, PROFIL_STACK_OUTERMOST)) {
-			TH_LOG("%u addresses, end %u", stack_of(r)->nr,
-			       stack_of(r)->end);
-		}
-	}
-	EXPECT_LE(TICKS / 2, found);
-	close(zero);
+	EXPECT_STACK(read_text, callers, 1, PROFIL_STACK_OUTERMOST);
+	EXPECT_LE(TICKS / 2, records_where(r, is_at(r, read_text) &&
+					      r->flags & PROFIL_RECORD_SYSTEM));
 }
 
 static int (*vdso_clock_gettime)(clockid_t clock, struct timespec *t);
@@ -416,13 +405,13 @@ TEST_F(stacks, of_the_vdso_lead_to_its_caller)
 	while (!whole && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap) {
 		frames_call(read_clock, 10000);
 		ASSERT_EQ(0, read_all());
-		for (; seen < nr; seen++) {
-			const struct profil_stack *stack = stack_of(records[seen]);
+		for_each_new_record(r, seen) {
+			const struct profil_stack *stack = stack_of(r);
 
-			if (strcmp(path_of(records[seen]), "[vdso]"))
+			if (strcmp(path_of(r), "[vdso]"))
 				continue;
 			in_vdso++;
-			ASSERT_TRUE(records[seen]->flags & PROFIL_RECORD_STACK);
+			ASSERT_TRUE(r->flags & PROFIL_RECORD_STACK);
 			/* Some kernels have a vDSO without frame pointers. */
 			whole += stack->end == PROFIL_STACK_OUTERMOST && stack->nr &&
 				 stack->addresses[stack->nr - 1] == callers[0];
@@ -894,10 +883,10 @@ TEST_F_TIMEOUT(frames, of_a_changing_stack_have_only_addresses_of_text, 150)
 	while (i < 20000 && (i < 200 || !ends[PROFIL_STACK_UNREADABLE] ||
 			     !ends[PROFIL_STACK_ADDRESS])) {
 		ASSERT_TRUE(run(loop_at_frames, 0, frames_loop_at_text, 1));
-		for (; i < nr; i++) {
-			const struct profil_stack *stack = stack_of(records[i]);
+		for_each_new_record(r, i) {
+			const struct profil_stack *stack = stack_of(r);
 
-			if (!is_at(records[i], frames_loop_at_text))
+			if (!is_at(r, frames_loop_at_text))
 				continue;
 			ASSERT_GE((u32)PROFIL_STACK_ADDRESS, stack->end);
 			ends[stack->end]++;
@@ -950,10 +939,10 @@ TEST_F_TIMEOUT(frames, may_be_unmapped_at_any_time, 150)
 	first_fp = frames_pointer((uintptr_t)frames);
 	while (i < 20000 && (whole < TICKS || cut < TICKS)) {
 		ASSERT_TRUE(run(loop_at_frames, 0, frames_loop_at_text, 1));
-		for (; i < nr; i++) {
-			const struct profil_stack *stack = stack_of(records[i]);
+		for_each_new_record(r, i) {
+			const struct profil_stack *stack = stack_of(r);
 
-			if (!is_at(records[i], frames_loop_at_text))
+			if (!is_at(r, frames_loop_at_text))
 				continue;
 			/* A new page contains zeros. */
 			EXPECT_TRUE((stack->nr == 5 && (stack->end == PROFIL_STACK_UNREADABLE ||
@@ -1057,25 +1046,24 @@ static int fail_to_exec(u32 scope)
 static void expect_no_secrets(struct __test_metadata *_metadata, u32 scope)
 {
 	struct profil_query query;
-	unsigned int i, in_exec = 0;
+	unsigned int in_exec = 0;
 
 	ASSERT_EQ(0, device_query(&query));
 	fd = must_enable(must_open(.exec = PROFIL_EXEC_FOLLOW, .nr_records = RECORDS,
 				   .period = query.min_period, .stack_depth = 10));
 	if (scope == PROFIL_SCOPE_MACHINE)
 		ASSERT_EQ(0, descriptor_attach(fd, scope, 0, NULL));
-	for (i = 0; i < FAILURES; i++) {
+	for (unsigned int i = 0; i < FAILURES; i++) {
 		ASSERT_EQ(128 + SIGSEGV, status_of(SPAWN(fail_to_exec(scope))));
 		ASSERT_LE(0, read_all());
 	}
-	for (i = 0; i < nr; i++) {
-		const struct profil_stack *stack = stack_of(records[i]);
+	for_each_record(r) {
+		const struct profil_stack *stack = stack_of(r);
 
-		ASSERT_TRUE(records[i]->flags & PROFIL_RECORD_STACK);
-		in_exec += !!(records[i]->flags & PROFIL_RECORD_EXEC);
+		ASSERT_TRUE(r->flags & PROFIL_RECORD_STACK);
+		in_exec += !!(r->flags & PROFIL_RECORD_EXEC);
 		EXPECT_EQ(NULL, memmem(stack, sizeof(*stack) + 8 * stack->nr, "secret", 6)) {
-			TH_LOG("record %u: flags %x, pc %#llx, %u addresses", i, records[i]->flags,
-			       (unsigned long long)records[i]->pc, stack->nr);
+			TH_LOG("flags %x, pc %#llx, %u addresses", r->flags, r->pc, stack->nr);
 		}
 	}
 	EXPECT_LT(0U, in_exec);
@@ -1137,7 +1125,7 @@ static int exceed_limit(void)
 {
 	const rlim_t without = locked_by(0);
 
-	MUST(geteuid() || !setresuid(USER, USER, USER));
+	become_user(USER);
 	limit_memlock(without);
 	MUST(locked_by(0) == (long long)without);
 	return locked_by(32) == -EPERM && !pinned_bytes() ? 0 : 23;

@@ -41,14 +41,9 @@
 /* Opens and enables a session, and samples the calling thread if @attach is true. */
 static void open_session(bool attach)
 {
-	fd = descriptor_open_as((struct profil_open){
-		.modes = MODES_ALL,
-		.nr_records = RECORDS,
-		.period = PERIOD_NS,
-	});
-	MUST(fd >= 0);
+	fd = must_open(.nr_records = RECORDS, .period = PERIOD_NS);
 	MUST(!attach || !descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
-	MUST(!descriptor_enable(fd));
+	must_enable(fd);
 }
 
 /* Calls @work() until there are TICKS ticks in the kernel. Then reads the records. */
@@ -69,11 +64,7 @@ static bool in_kernel(const struct profil_record *r)
 
 static unsigned int count_calls(int call)
 {
-	unsigned int n = 0;
-
-	for (unsigned int i = 0; i < nr; i++)
-		n += in_kernel(records[i]) && records[i]->syscall == call;
-	return n;
+	return records_where(r, in_kernel(r) && r->syscall == call);
 }
 
 /* The calls of sample() itself */
@@ -99,9 +90,7 @@ static void expect_only(struct __test_metadata *_metadata, const int *calls, siz
 {
 	unsigned int others = 0;
 
-	for (unsigned int i = 0; i < nr; i++) {
-		const struct profil_record *r = records[i];
-
+	for_each_record(r) {
 		if (r->syscall == NO_CALL) {
 			EXPECT_EQ(0U, r->arch);
 			continue;
@@ -113,7 +102,7 @@ static void expect_only(struct __test_metadata *_metadata, const int *calls, siz
 		    has_call(own_calls, ARRAY_SIZE(own_calls), r->syscall))
 			continue;
 		others++;
-		TH_LOG("call %d at %llx", r->syscall, (unsigned long long)r->pc);
+		TH_LOG("call %d at %llx", r->syscall, r->pc);
 	}
 	EXPECT_EQ(0U, others);
 }
@@ -214,14 +203,14 @@ TEST_F(syscalls, of_a_32_bit_ABI_in_a_64_bit_program_have_that_ABI)
 	SKIP_IF(status_in_child(call_32(GETRANDOM_32, low, 1) != 1),
 		"this kernel does not take 32-bit system calls");
 	ASSERT_TRUE(sample(get_random_32));
-	for (unsigned int i = 0; i < nr; i++) {
-		if (records[i]->arch != AUDIT_ARCH_I386)
+	for_each_record(r) {
+		if (r->arch != AUDIT_ARCH_I386)
 			continue;
-		EXPECT_EQ(GETRANDOM_32, records[i]->syscall);
+		EXPECT_EQ(GETRANDOM_32, r->syscall);
 		n++;
 		/* expect_only() shall see only the other calls. */
-		records[i]->syscall = NO_CALL;
-		records[i]->arch = 0;
+		r->syscall = NO_CALL;
+		r->arch = 0;
 	}
 	EXPECT_LE(TICKS / 2U, n);
 	EXPECT_ONLY(SYS_ioctl);
@@ -257,11 +246,20 @@ static int filter_getppid(u32 action, unsigned int length)
 	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
-static void take_signal(int number, siginfo_t *info, void *context)
+/* Sets a handler that returns with rt_sigreturn() on each architecture. */
+static int handle(int number, void (*handler)(int), int flags)
+{
+	const struct sigaction action = {
+		.sa_handler = handler,
+		.sa_flags = flags | SA_SIGINFO,
+	};
+
+	return sigaction(number, &action, NULL);
+}
+
+static void take_signal(int number)
 {
 	(void)number;
-	(void)info;
-	(void)context;
 }
 
 FIXTURE(filtered) {
@@ -288,12 +286,7 @@ FIXTURE_TEARDOWN(filtered)
 
 TEST_F(filtered, calls_have_their_number)
 {
-	const struct sigaction action = {
-		.sa_sigaction = take_signal,
-		.sa_flags = SA_SIGINFO,
-	};
-
-	ASSERT_EQ(0, sigaction(SIGSYS, &action, NULL));
+	ASSERT_EQ(0, handle(SIGSYS, take_signal, 0));
 	ASSERT_EQ(0, filter_getppid(variant->action, FILTER_LENGTH));
 	ASSERT_TRUE(sample(get_parent));
 	/* On a debug kernel, most of the time is the signal's, or the interrupts'. */
@@ -316,10 +309,6 @@ static void get_parent_with_signal(void)
 /* After a filter has raised a signal, the registers are as those of a call that is restarted. */
 TEST_F(syscalls, that_look_like_restarted_ones_keep_their_number_on_x86)
 {
-	const struct sigaction action = {
-		.sa_sigaction = take_signal,
-		.sa_flags = SA_SIGINFO | SA_ONSTACK,
-	};
 	stack_t alternative = { .ss_size = STACK_SIZE };
 
 	stack = map_private(2 * STACK_SIZE);
@@ -328,7 +317,7 @@ TEST_F(syscalls, that_look_like_restarted_ones_keep_their_number_on_x86)
 	madvise(stack, STACK_SIZE, MADV_HUGEPAGE);
 	alternative.ss_sp = stack;
 	ASSERT_EQ(0, sigaltstack(&alternative, NULL));
-	ASSERT_EQ(0, sigaction(SIGSYS, &action, NULL));
+	ASSERT_EQ(0, handle(SIGSYS, take_signal, SA_ONSTACK));
 	ASSERT_EQ(0, filter_getppid(SECCOMP_RET_TRAP, 0));
 	ASSERT_TRUE(sample(get_parent_with_signal));
 	EXPECT_LE(TICKS / 4U, count_calls(SYS_getppid));
@@ -339,13 +328,11 @@ TEST_F(syscalls, that_look_like_restarted_ones_keep_their_number_on_x86)
 static int ends[2];		/* of a pipe */
 
 /* Writes the byte that ends the read after enough ticks. */
-static void end_read(int number, siginfo_t *info, void *context)
+static void end_read(int number)
 {
 	static unsigned int signals;
 
 	(void)number;
-	(void)info;
-	(void)context;
 	if (fd >= 0 && ++signals % 10 == 0 &&
 	    (stats_now().system >= 2 * TICKS || signals > 100000))
 		MUST(write(ends[1], "", 1) == 1);
@@ -361,14 +348,10 @@ static int interrupt_parent(void)
 
 TEST_F(syscalls, of_ticks_in_a_read_that_is_restarted_are_read)
 {
-	const struct sigaction action = {
-		.sa_sigaction = end_read,
-		.sa_flags = SA_SIGINFO | SA_RESTART,
-	};
 	char byte;
 
 	ASSERT_EQ(0, pipe(ends));
-	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
+	ASSERT_EQ(0, handle(SIGUSR1, end_read, SA_RESTART));
 	ASSERT_LT(0, spawn(interrupt_parent));
 	open_session(true);
 	EXPECT_EQ(1, read(ends[0], &byte, 1));
@@ -454,11 +437,11 @@ TEST_F(syscalls, are_none_for_ticks_in_a_page_fault)
 	unsigned int faults = 0;
 
 	ASSERT_TRUE(sample(map_and_touch));
-	for (unsigned int i = 0; i < nr; i++) {
-		if (!in_kernel(records[i]) || !is_touching(records[i]))
+	for_each_record(r) {
+		if (!in_kernel(r) || !is_touching(r))
 			continue;
 		faults++;
-		EXPECT_EQ(NO_CALL, records[i]->syscall);
+		EXPECT_EQ(NO_CALL, r->syscall);
 	}
 	EXPECT_LE(TICKS / 20U, faults);
 	EXPECT_LE(TICKS / 20U, count_calls(NR_MMAP));
@@ -473,12 +456,12 @@ TEST_F(syscalls, are_none_for_ticks_in_user_mode)
 	EXPECT_TRUE(descriptor_burn(fd, 0, TICKS));
 	ASSERT_EQ(0, descriptor_disable(fd, NULL));
 	EXPECT_EQ(0, read_all());
-	for (unsigned int i = 0; i < nr; i++) {
-		if (in_kernel(records[i]))
+	for_each_record(r) {
+		if (in_kernel(r))
 			continue;
 		user++;
-		EXPECT_EQ(NO_CALL, records[i]->syscall);
-		EXPECT_EQ(0U, records[i]->flags & PROFIL_RECORD_SOFTIRQ);
+		EXPECT_EQ(NO_CALL, r->syscall);
+		EXPECT_EQ(0U, r->flags & PROFIL_RECORD_SOFTIRQ);
 	}
 	EXPECT_LE(TICKS / 2U, user);
 	EXPECT_ONLY(SYS_ioctl);
@@ -537,13 +520,13 @@ static unsigned int count_in_softirq(struct __test_metadata *_metadata)
 {
 	unsigned int n = 0;
 
-	for (unsigned int i = 0; i < nr; i++) {
-		if (!(records[i]->flags & PROFIL_RECORD_SOFTIRQ))
+	for_each_record(r) {
+		if (!(r->flags & PROFIL_RECORD_SOFTIRQ))
 			continue;
 		n++;
-		EXPECT_TRUE(in_kernel(records[i]));
-		EXPECT_EQ(NO_CALL, records[i]->syscall);
-		EXPECT_EQ(0U, records[i]->arch);
+		EXPECT_TRUE(in_kernel(r));
+		EXPECT_EQ(NO_CALL, r->syscall);
+		EXPECT_EQ(0U, r->arch);
 	}
 	return n;
 }

@@ -237,8 +237,8 @@ static bool run_by(const void *callee, uintptr_t fp, const char *text, unsigned 
 		unwind_outer(BURST, fp, callee, unwind_middle);
 		if (read_all())
 			return false;
-		for (; seen < nr; seen++)
-			found += is_at(records[seen], text);
+		for_each_new_record(r, seen)
+			found += is_at(r, text);
 	}
 	return found >= ticks;
 }
@@ -268,8 +268,7 @@ static void expect_stack(struct __test_metadata *_metadata, const char *text,
 			same = is_by_table(stack->addresses[j], addresses[j]);
 		EXPECT_TRUE(same) {
 			TH_LOG("%u addresses, end %u, not %u addresses, end %u; the first: %#llx",
-			       stack->nr, stack->end, n, end,
-			       (unsigned long long)(stack->nr ? stack->addresses[0] : 0));
+			       stack->nr, stack->end, n, end, stack->nr ? stack->addresses[0] : 0);
 			return;
 		}
 	}
@@ -711,10 +710,10 @@ static void expect_signal(struct __test_metadata *_metadata, unsigned long flags
 	/* On a busy host, many of the signals come in system calls. */
 	for (unsigned int tries = 0; found < TICKS && tries < 100; tries++) {
 		ASSERT_TRUE(run(0x1234567, unwind_handler_loop, TICKS));
-		for (; seen < nr; seen++) {
-			const struct profil_stack *stack = stack_of(records[seen]);
+		for_each_new_record(r, seen) {
+			const struct profil_stack *stack = stack_of(r);
 
-			if (!handler_interrupts_leaf(records[seen]))
+			if (!handler_interrupts_leaf(r))
 				continue;
 			found++;
 			EXPECT_TRUE(is_by_table(stack->addresses[0], unwind_restorer));
@@ -779,9 +778,8 @@ static bool read_child(pid_t child)
 	unsigned int found = 0, seen = 0;
 
 	for (nr = 0; found < TICKS && !read_all(); poll(NULL, 0, 5))
-		for (; seen < nr; seen++)
-			found += records[seen]->pid == child &&
-				 is_at(records[seen], unwind_step_1);
+		for_each_new_record(r, seen)
+			found += r->pid == child && is_at(r, unwind_step_1);
 	return found >= TICKS;
 }
 
@@ -860,13 +858,12 @@ TEST_F(unwind, is_not_used_for_a_task_that_is_killed)
 	open_shared(_metadata, 200000);
 	for (unsigned int tries = 0; found < TICKS && tries < 1000; tries++) {
 		kill_in_call(_metadata);
-		for (; seen < nr; seen++) {
-			if (records[seen]->pid == getpid() || records[seen]->syscall != SYS_write)
+		for_each_new_record(r, seen) {
+			if (r->pid == getpid() || r->syscall != SYS_write)
 				continue;
 			found++;
-			walked += !(records[seen]->flags & PROFIL_RECORD_PENDING) ||
-				  stack_of(records[seen])->nr ||
-				  stack_of(records[seen])->end != PROFIL_STACK_NO_REGISTERS;
+			walked += !(r->flags & PROFIL_RECORD_PENDING) || stack_of(r)->nr ||
+				  stack_of(r)->end != PROFIL_STACK_NO_REGISTERS;
 		}
 	}
 	EXPECT_EQ(0U, walked);
@@ -1214,8 +1211,8 @@ TEST_F_TIMEOUT(unwind, has_only_addresses_of_text_with_any_table, 150)
 		unwind_outer(BURST, (uintptr_t)&ends + rand_r(&random) % 4096 * 8, unwind_middle,
 			     NULL);
 		ASSERT_EQ(0, read_all());
-		for (; seen < nr; seen++) {
-			const struct profil_stack *stack = stack_of(records[seen]);
+		for_each_new_record(r, seen) {
+			const struct profil_stack *stack = stack_of(r);
 
 			ASSERT_GE((u32)PROFIL_STACK_NULL, stack->end);
 			ends[stack->end]++;
