@@ -9,15 +9,43 @@
 #include <sched.h>
 #include <sys/prctl.h>
 
-static inline void become_user(uid_t id)
+#include <linux/capability.h>
+
+/* Becomes an ordinary user, whose saved user id may be that of another one. */
+static inline void become_user_saving(uid_t id, uid_t saved)
 {
 	if (geteuid())
 		return;		/* this is an ordinary user already */
 	MUST(!setgroups(0, NULL));
 	MUST(!setresgid(id, id, id));
-	MUST(!setresuid(id, id, id));
+	MUST(!setresuid(id, id, saved));
 	/* A process has this after a login. */
 	MUST(!prctl(PR_SET_DUMPABLE, 1));
+}
+
+static inline void become_user(uid_t id)
+{
+	become_user_saving(id, id);
+}
+
+/* Makes @cap the only capability of this process, which can be attached as after an exec. */
+static inline void set_cap(unsigned int cap)
+{
+	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct data[2] = {};
+
+	data[cap / 32].effective = 1U << cap % 32;
+	data[cap / 32].permitted = 1U << cap % 32;
+	MUST(!syscall(SYS_capset, &header, data));
+	MUST(!prctl(PR_SET_DUMPABLE, 1));
+}
+
+/* Becomes an ordinary user with this capability. */
+static inline void become_capable(uid_t user, unsigned int cap)
+{
+	MUST(!prctl(PR_SET_KEEPCAPS, 1));
+	become_user(user);
+	set_cap(cap);
 }
 
 static inline void write_map(const char *file, unsigned int inside, unsigned int outside)

@@ -5,7 +5,6 @@
  */
 #include "kselftest_harness.h"
 
-#include <linux/capability.h>
 #include <sys/uio.h>
 
 #include "faults.h"
@@ -419,17 +418,24 @@ TEST_F(describe, is_allowed_to_the_same_user_and_root)
 	EXPECT_EQ(0, describe_nothing(self->child));
 }
 
-TEST_F(describe, refuses_a_process_that_is_not_dumpable)
-{
-	NEED_ROOT("to become other users");
-	CHILD({
-		become_user(1000);
-		MUST(!prctl(PR_SET_DUMPABLE, 0));
-		MUST(!start_with(self->ranges));
-	});
-	EXPECT_EQ(-EPERM, describe_as_user(1000, self->child));
-	EXPECT_EQ(0, describe_nothing(self->child));
-}
+/* The statements make the child a process that root can describe, and user 1000 cannot. */
+#define TEST_REFUSES(name, ...)							\
+	TEST_F(describe, name)							\
+	{									\
+		NEED_ROOT("to become other users");				\
+		CHILD({								\
+			__VA_ARGS__;						\
+			MUST(!start_with(self->ranges));			\
+		});								\
+		EXPECT_EQ(-EPERM, describe_as_user(1000, self->child));		\
+		EXPECT_EQ(0, describe_nothing(self->child));			\
+	}
+
+TEST_REFUSES(refuses_a_process_that_is_not_dumpable, become_user(1000);
+	     MUST(!prctl(PR_SET_DUMPABLE, 0)))
+/* The process has the same ids, but more capabilities. */
+TEST_REFUSES(refuses_a_process_with_more_capabilities_than_the_caller,
+	     become_capable(1000, CAP_NET_RAW))
 
 TEST_F(describe, refuses_a_process_with_another_real_effective_or_saved_id)
 {
@@ -449,25 +455,6 @@ TEST_F(describe, refuses_a_process_with_another_real_effective_or_saved_id)
 		killed(self->child);
 	}
 	self->child = 0;
-}
-
-/* The process has the same ids, but more capabilities. */
-TEST_F(describe, refuses_a_process_with_more_capabilities_than_the_caller)
-{
-	NEED_ROOT("to become other users");
-	CHILD({
-		struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
-		struct __user_cap_data_struct data[2] = {};
-
-		MUST(!prctl(PR_SET_KEEPCAPS, 1));
-		become_user(1000);
-		data[0].permitted = 1 << CAP_NET_RAW;
-		MUST(!syscall(SYS_capset, &header, data));
-		MUST(!prctl(PR_SET_DUMPABLE, 1));
-		MUST(!start_with(self->ranges));
-	});
-	EXPECT_EQ(-EPERM, describe_as_user(1000, self->child));
-	EXPECT_EQ(0, describe_nothing(self->child));
 }
 
 static void *start_that_waits(void *ranges)

@@ -23,7 +23,6 @@
 #include <sys/user.h>
 #include <sys/xattr.h>
 
-#include <linux/capability.h>
 #ifdef __riscv
 #include <asm/ptrace.h>	/* struct user_regs_struct */
 #endif
@@ -139,18 +138,15 @@ static char *const no_env[] = { NULL };
 /* Permits CAP_NET_RAW and makes it effective; in the file's byte order, little-endian. */
 static const u8 file_caps[20] = { [0] = 1, [3] = 2, [5] = 1 << (CAP_NET_RAW - 8) };
 
+/* Returns 0; or a negative errno if it cannot be @capable. */
 static int program_write(const void *image, size_t size, mode_t mode, bool capable)
 {
 	int to, err = 0;
 
 	unlink(program);
 	to = open(program, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (to < 0)
-		return -errno;
-	if (write(to, image, size) != (ssize_t)size)
-		err = -EIO;
-	if ((!geteuid() && fchown(to, 0, 0)) || fchmod(to, mode))
-		err = -errno;
+	MUST(to >= 0 && write(to, image, size) == (ssize_t)size);
+	MUST((geteuid() || !fchown(to, 0, 0)) && !fchmod(to, mode));
 	if (capable && fsetxattr(to, "security.capability", file_caps, sizeof(file_caps), 0))
 		err = -errno;
 	close(to);
@@ -227,16 +223,22 @@ static int run_for_ever(void)
 	return 1;
 }
 
-/* Starts a child, and waits until it has set the step. */
-static pid_t spawned(int (*child)(void))
+static void run_until_told(void)
 {
-	pid_t pid;
-
-	shared->step = 0;
-	pid = spawn(child);
-	MUST(step_is(1));
-	return pid;
+	shared->step = 1;
+	while (shared->step < 2)
+		loop_run(0, LOOP_BURST);
 }
+
+/* Like SPAWN(), but waits until the child has set the step. */
+#define SPAWN_AND_WAIT(status) ({							\
+	pid_t waited_;									\
+											\
+	shared->step = 0;								\
+	waited_ = SPAWN(status);							\
+	MUST(step_is(1));								\
+	waited_;									\
+})
 
 static bool spends(pid_t pid, u64 ticks)
 {
@@ -260,9 +262,7 @@ static struct profil_stats stats(void)
 /* Opens and enables a session without targets. */
 static void open_session(u32 on_fork, u32 on_exec)
 {
-	fd = descriptor_open(MODES_ALL, on_fork, on_exec, RECORDS);
-	MUST(fd >= 0);
-	MUST(!descriptor_enable(fd));
+	fd = must_enable(must_open(.fork = on_fork, .exec = on_exec, .nr_records = RECORDS));
 }
 
 /* Opens a session that follows forks and execs, as @user. */
@@ -280,15 +280,13 @@ static bool is_kernel_address(u64 word)
 
 static void must_have_no_kernel_address(const struct profil_record *r)
 {
-	u64 word;
+	__u64 word;
 
 	MUST(!(r->pc >> 56));
 	for (size_t at = 0; at + sizeof(word) <= r->size; at += sizeof(word)) {
 		memcpy(&word, (const char *)r + at, sizeof(word));
-		if (!is_kernel_address(word))
-			continue;
-		dprintf(STDERR_FILENO, "# %#llx at byte %zu of a record\n",
-			(unsigned long long)word, at);
+		if (is_kernel_address(word))
+			dprintf(STDERR_FILENO, "# %#llx at byte %zu of a record\n", word, at);
 		MUST(!is_kernel_address(word));
 	}
 }
@@ -334,15 +332,20 @@ static void note_record(const struct profil_record *r)
 	last = *r;
 }
 
+static void prepare(struct __test_metadata *_metadata)
+{
+	ASSERT_DEVICE();
+	shared = map_shared(sizeof(*shared));
+	snprintf(program, sizeof(program), "/tmp/profil-privilege.%d", getpid());
+}
+
 FIXTURE(privilege) {
 	long long users;
 };
 
 FIXTURE_SETUP(privilege)
 {
-	ASSERT_DEVICE();
-	shared = map_shared(sizeof(*shared));
-	snprintf(program, sizeof(program), "/tmp/profil-privilege.%d", getpid());
+	prepare(_metadata);
 	self->users = module_users();
 }
 
@@ -386,7 +389,7 @@ static pid_t joined_and_execed(void)
 	pid_t child;
 
 	count_program(&range, &shared->counter);
-	child = spawned(join_and_exec);
+	child = SPAWN_AND_WAIT(join_and_exec());
 	MUST(!descriptor_add(fd, shared->space, &range, 1));
 	shared->step = 2;
 	MUST(await(program_runs(child)));
@@ -528,9 +531,7 @@ TEST_F(privilege, a_joined_child_that_gains_privilege_is_sampled_until_it_execs)
 	EXPECT_CHILD({
 		pid_t child;
 
-		MUST(!setresgid(USER, USER, USER));
-		MUST(!setresuid(USER, USER, 0));
-		MUST(!prctl(PR_SET_DUMPABLE, 1));
+		become_user_saving(USER, 0);
 		open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
 		child = spawn(join_and_gain);
 		MUST(!setresuid(USER, USER, USER));
@@ -552,16 +553,12 @@ static int describe(pid_t pid)
 	return device_ioctl(PROFIL_IOC_DESCRIBE, &arg);
 }
 
-static int start_and_run(void)
-{
-	MUST(!session_start(PROCESS, 0, NULL, 0));
-	return run_for_ever();
-}
-
+/* Has a session of its own, as user USER. */
 static int be_profiled(void)
 {
 	become_user(USER);
-	return start_and_run();
+	MUST(!session_start(PROCESS, 0, NULL, 0));
+	return run_for_ever();
 }
 
 static void must_be_refused(void)
@@ -590,7 +587,7 @@ static int try_as(uid_t user)
 TEST_F(privilege, attaching_another_users_process_is_refused)
 {
 	NEED_ROOT("to become other users");
-	victim = spawned(be_profiled);
+	victim = SPAWN_AND_WAIT(be_profiled());
 	EXPECT_EQ(0, status_in_child(try_as(OTHER)));
 	EXPECT_EQ(0, status_in_child(try_as(USER)));
 }
@@ -614,79 +611,6 @@ static int module_reload(const char *params)
 	return err;
 }
 
-/* Makes @cap the only capability of this process, which can be attached as after an exec. */
-static void set_cap(unsigned int cap)
-{
-	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
-	struct __user_cap_data_struct data[2] = {};
-
-	data[cap / 32].effective = 1U << cap % 32;
-	data[cap / 32].permitted = 1U << cap % 32;
-	MUST(!syscall(SYS_capset, &header, data));
-	MUST(!prctl(PR_SET_DUMPABLE, 1));
-}
-
-/* Becomes an ordinary user with this capability. */
-static void become_capable(uid_t user, unsigned int cap)
-{
-	MUST(!prctl(PR_SET_KEEPCAPS, 1));
-	become_user(user);
-	set_cap(cap);
-}
-
-static int be_undumpable(void)
-{
-	become_user(USER);
-	MUST(!prctl(PR_SET_DUMPABLE, 0));
-	return run_for_ever();
-}
-
-static int be_capable(void)
-{
-	become_capable(USER, CAP_NET_RAW);
-	return run_for_ever();
-}
-
-static int be_another_users(void)
-{
-	become_user(OTHER);
-	return run_for_ever();
-}
-
-static int be_partly_another_users(void)
-{
-	MUST(!setgroups(0, NULL));
-	MUST(!setresgid(USER, USER, USER));
-	MUST(!setresuid(USER, USER, OTHER));
-	MUST(!prctl(PR_SET_DUMPABLE, 1));
-	return run_for_ever();
-}
-
-static int be_root_with_one_capability(void)
-{
-	set_cap(CAP_NET_RAW);
-	return run_for_ever();
-}
-
-static int run_until_told_and_exec(void)
-{
-	become_user(USER);
-	shared->step = 1;
-	while (shared->step < 2)
-		loop_run(0, LOOP_BURST);
-	return program_run();
-}
-
-static int changes_user(void)
-{
-	become_capable(USER, CAP_SETUID);
-	shared->step = 1;
-	while (shared->step < 2)
-		loop_run(0, LOOP_BURST);
-	MUST(!setresuid(OTHER, OTHER, OTHER));
-	return run_for_ever();
-}
-
 #define NEED_RELOAD()	SKIP_IF(module_stays(), "%s", module_stays())
 
 FIXTURE(attach) {
@@ -695,9 +619,7 @@ FIXTURE(attach) {
 
 FIXTURE_SETUP(attach)
 {
-	ASSERT_LE(0, device_fd());
-	shared = map_shared(sizeof(*shared));
-	snprintf(program, sizeof(program), "/tmp/profil-privilege.%d", getpid());
+	prepare(_metadata);
 	if (module_stays())
 		return;
 	ASSERT_EQ(0, module_reload("attach=user"));
@@ -715,7 +637,7 @@ FIXTURE_TEARDOWN(attach)
 TEST_F(attach, user_lets_a_user_sample_the_users_own_processes)
 {
 	NEED_RELOAD();
-	victim = spawned(be_profiled);
+	victim = SPAWN_AND_WAIT(be_profiled());
 	EXPECT_CHILD({
 		open_as(USER);
 		MUST(!descriptor_attach(fd, PROCESS, victim, &shared->space));
@@ -729,40 +651,36 @@ TEST_F(attach, user_lets_a_user_sample_the_users_own_processes)
 	});
 	/* Sessions that another process attaches have separate limits. */
 	EXPECT_CHILD({
-		int fds[9], err = 0;
-		unsigned int n;
-
 		become_user(USER);
-		for (n = 0; n < ARRAY_SIZE(fds) && !err; n++) {
-			fds[n] = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
-			MUST(fds[n] >= 0);
-			err = descriptor_attach(fds[n], PROCESS, victim, NULL);
-		}
-		MUST(n == 9 && err == -EBUSY);
+		for (unsigned int i = 0; i < 8; i++)
+			MUST(!descriptor_attach(must_open(), PROCESS, victim, NULL));
+		MUST(descriptor_attach(must_open(), PROCESS, victim, NULL) == -EBUSY);
 	});
 	EXPECT_EQ(0, status_in_child(try_as(OTHER)));
 }
 
 TEST_F(attach, user_does_not_let_a_user_sample_a_process_with_more_rights)
 {
-	static int (*const children[])(void) = {
-		be_undumpable, be_capable, be_another_users, be_partly_another_users,
-	};
-
 	NEED_RELOAD();
-	for (unsigned int i = 0; i < ARRAY_SIZE(children); i++) {
-		TH_LOG("%u", i);
-		victim = spawned(children[i]);
-		EXPECT_EQ(0, status_in_child(be_refused_as(USER)));
-		EXPECT_EQ(128 + SIGKILL, killed(victim));
-	}
+#define EXPECT_REFUSED(...) do {						\
+	victim = SPAWN_AND_WAIT((__VA_ARGS__, run_for_ever()));			\
+	EXPECT_EQ(0, status_in_child(be_refused_as(USER))) {			\
+		TH_LOG("%s", #__VA_ARGS__);					\
+	}									\
+	EXPECT_EQ(128 + SIGKILL, killed(victim));				\
+} while (0)
+	EXPECT_REFUSED(become_user(USER), prctl(PR_SET_DUMPABLE, 0));
+	EXPECT_REFUSED(become_capable(USER, CAP_NET_RAW));
+	EXPECT_REFUSED(become_user(OTHER));
+	EXPECT_REFUSED(become_user_saving(USER, OTHER));
+#undef EXPECT_REFUSED
 }
 
 /* A process of uid 0 can gain capabilities by any exec. */
 TEST_F(attach, user_does_not_let_uid_0_sample_processes_of_uid_0)
 {
 	NEED_RELOAD();
-	victim = spawned(be_root_with_one_capability);
+	victim = SPAWN_AND_WAIT((set_cap(CAP_NET_RAW), run_for_ever()));
 	EXPECT_CHILD({
 		set_cap(CAP_NET_RAW);
 		open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
@@ -775,7 +693,7 @@ TEST_F(attach, user_ends_with_an_exec_that_gains_privilege)
 	NEED_RELOAD();
 	for (unsigned int i = 0; i < ROUNDS; i++) {
 		ASSERT_EQ(0, program_create(i % 2 ? 0711 : 04755, false));
-		victim = spawned(run_until_told_and_exec);
+		victim = SPAWN_AND_WAIT((become_user(USER), run_until_told(), program_run()));
 		/* The attached process executes a program that gains privilege. */
 		EXPECT_CHILD({
 			struct profil_range range;
@@ -799,7 +717,12 @@ TEST_F(attach, user_ends_with_an_exec_that_gains_privilege)
 TEST_F(attach, user_lasts_when_the_target_changes_its_user_without_exec)
 {
 	NEED_RELOAD();
-	victim = spawned(changes_user);
+	victim = SPAWN_AND_WAIT(({
+		become_capable(USER, CAP_SETUID);
+		run_until_told();
+		MUST(!setresuid(OTHER, OTHER, OTHER));
+		run_for_ever();
+	}));
 	EXPECT_EQ(0, status_in_child(be_refused_as(USER)));
 	/* Only a caller that could become the other user itself can attach such a process. */
 	EXPECT_CHILD({
@@ -826,7 +749,7 @@ TEST_F(attach, has_two_values)
 	EXPECT_TRUE(log_has(log, "attach=root: the value must be capable or user"));
 	EXPECT_EQ(-EINVAL, module_reload("attach="));
 	EXPECT_EQ(0, module_reload("attach=capable"));
-	victim = spawned(be_profiled);
+	victim = SPAWN_AND_WAIT(be_profiled());
 	EXPECT_EQ(0, status_in_child(try_as(USER)));
 	close(log);
 }
@@ -854,7 +777,7 @@ static void expect_only(struct __test_metadata *_metadata, unsigned int good)
 TEST_F(privilege, CAP_PERFMON_or_CAP_SYS_PTRACE_is_needed_to_attach_others_and_suffices)
 {
 	NEED_ROOT("to become other users");
-	victim = spawned(be_profiled);
+	victim = SPAWN_AND_WAIT(be_profiled());
 	expect_only(_metadata, CAP_SYS_PTRACE);
 }
 
@@ -921,7 +844,7 @@ static int be_root_in_a_namespace(void)
 	pid_t outer, child, forked;
 
 	become_user(USER);
-	outer = spawned(be_profiled);
+	outer = SPAWN_AND_WAIT(be_profiled());
 	enter_namespaces(0);
 	open_session(PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW);
 
@@ -999,20 +922,18 @@ TEST_F(privilege, CAP_PERFMON_or_CAP_SYS_ADMIN_is_needed_for_a_shorter_period_an
 	EXPECT_EQ(2, status_in_child(ask_with(CAP_SYS_PTRACE)));
 }
 
-static int be_profiled_in_a_namespace(void)
-{
-	become_user(USER);
-	enter_namespaces(0);
-	/* Without an exec, the address space belongs to the namespace outside. */
-	MUST(!prctl(PR_SET_DUMPABLE, 1));
-	return start_and_run();
-}
-
 TEST_F(privilege, nothing_is_described_across_user_namespaces)
 {
 	NEED_ROOT("to become other users");
 	NEED_NAMESPACES();
-	victim = spawned(be_profiled_in_a_namespace);
+	victim = SPAWN_AND_WAIT(({
+		become_user(USER);
+		enter_namespaces(0);
+		/* Without an exec, the address space belongs to the namespace outside. */
+		MUST(!prctl(PR_SET_DUMPABLE, 1));
+		MUST(!session_start(PROCESS, 0, NULL, 0));
+		run_for_ever();
+	}));
 	EXPECT_CHILD({
 		become_user(USER);
 		MUST(describe(victim) == -EPERM);
@@ -1022,7 +943,7 @@ TEST_F(privilege, nothing_is_described_across_user_namespaces)
 	}
 	killed(victim);
 
-	victim = spawned(be_profiled);
+	victim = SPAWN_AND_WAIT(be_profiled());
 	EXPECT_CHILD({
 		become_user(USER);
 		enter_namespaces(0);
@@ -1071,9 +992,7 @@ static int join_with_a_thread(void)
 	MUST(!descriptor_attach(fd, PROCESS, 0, &shared->space));
 	MUST(!pthread_create(&thread, NULL, run_loop_1, NULL));
 	MUST(await(shared->tid));
-	shared->step = 1;
-	while (shared->step < 2)
-		loop_run(0, LOOP_BURST);
+	run_until_told();
 	pthread_join(thread, NULL);
 	return 0;
 }
@@ -1137,7 +1056,7 @@ static int run_container(void)
 	int theirs;
 
 	become_user(USER);
-	victim = spawned(be_profiled);
+	victim = SPAWN_AND_WAIT(be_profiled());
 	shared->step = 0;
 	MUST(!socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends));
 	open_session(PROFIL_FORK_OFF, PROFIL_EXEC_OFF);
@@ -1233,10 +1152,9 @@ static pid_t traced(u32 on_exec, int (*child)(void))
 	struct profil_range range = range_of_loops(shared->page, 8);
 	pid_t pid;
 
-	spare = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	MUST(spare != MAP_FAILED);
-	fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, on_exec, RECORDS);
-	MUST(fd >= 0);
+	spare = map_pages(1);
+	MUST(!mprotect(spare, PAGE, PROT_READ | PROT_EXEC));
+	fd = must_open(.exec = on_exec, .nr_records = RECORDS);
 	pid = spawn(child);
 	MUST(step_is(1));
 	MUST(!descriptor_add(fd, shared->space, &range, 1));
@@ -1348,9 +1266,7 @@ TEST_F_CHILD(privilege, a_target_whose_pc_the_tracer_changes_is_counted_at_its_n
 static int join_loop_and_exec(void)
 {
 	MUST(!descriptor_attach(fd, PROCESS, 0, &shared->space));
-	shared->step = 1;
-	while (shared->step < 2)
-		loop_run(0, LOOP_BURST);
+	run_until_told();
 	return program_run();
 }
 
@@ -1464,13 +1380,6 @@ static pid_t has_done_everything(void)
 	return child;
 }
 
-static unsigned int read_in_kernel;
-
-static void note_system(const struct profil_record *r)
-{
-	read_in_kernel += !!(r->flags & PROFIL_RECORD_SYSTEM);
-}
-
 TEST_F(privilege, no_record_contains_a_kernel_address)
 {
 	ASSERT_EQ(0, program_create(0755, false));
@@ -1478,22 +1387,15 @@ TEST_F(privilege, no_record_contains_a_kernel_address)
 		unsigned int n = 0;
 		pid_t child;
 
-		fd = descriptor_open_as((struct profil_open){
-			.modes = MODES_ALL,
-			.fork = PROFIL_FORK_SHARE,
-			.exec = PROFIL_EXEC_FOLLOW,
-			.nr_records = RECORDS,
-			.period = CLOCK_NS,
-		});
-		MUST(fd >= 0);
-		MUST(!descriptor_enable(fd));
+		fd = must_enable(must_open(.fork = PROFIL_FORK_SHARE, .exec = PROFIL_EXEC_FOLLOW,
+					   .nr_records = RECORDS, .period = CLOCK_NS));
 		child = spawn(do_everything);
-		MUST(await((n += records_read(note_system),
+		MUST(await((n += records_read(note_record),
 			    shared->step == 1 && program_runs(child))));
 		MUST(spends(child, 5));
-		n += records_read(note_system);
+		n += records_read(note_record);
 		MUST(killed(child) == 128 + SIGKILL);
-		MUST(n >= 200 && read_in_kernel >= 20);
+		MUST(n >= 200 && of_system >= 20);
 	});
 }
 
@@ -1504,18 +1406,10 @@ TEST_F(privilege, no_pc_that_PROFIL_RANGE_PCS_stores_is_a_kernel_address)
 	ASSERT_EQ(0, program_create(0755, false));
 	EXPECT_CHILD({
 		u64 *pcs = map_shared(PCS * sizeof(*pcs));
-		struct profil_range range = {
-			.end = UINT64_MAX,
-			.buffer = addr(pcs),
-			.nr_counters = PCS,
-			.scale = 65536,
-			.granule = 1,
-			.step = 1,
-			.width = sizeof(*pcs),
-			.flags = PROFIL_RANGE_PCS,
-		};
+		struct profil_range range = range_of(0, UINT64_MAX, pcs, PCS, sizeof(*pcs));
 		unsigned int i, n = 0;
 
+		range.flags = PROFIL_RANGE_PCS;
 		own_range = &range;
 		MUST(killed(has_done_everything()) == 128 + SIGKILL);
 		MUST(shared->stats.system >= 20);
@@ -1525,8 +1419,7 @@ TEST_F(privilege, no_pc_that_PROFIL_RANGE_PCS_stores_is_a_kernel_address)
 		}
 		if (n < 100)
 			dprintf(STDERR_FILENO, "# %u pcs of %llu ticks, %llu hits\n", n,
-				(unsigned long long)shared->stats.ticks,
-				(unsigned long long)shared->stats.hit);
+				shared->stats.ticks, shared->stats.hit);
 		MUST(n >= 100);
 	});
 }
