@@ -35,13 +35,20 @@ FIXTURE_TEARDOWN(count)
 {
 }
 
+/* Samples @work, which must be true, with @nr @ranges, and stores the statistics in *@s. */
+#define SAMPLE(s, modes, ranges, nr, work) do {						\
+	ASSERT_EQ(0, session_start_modes(PROCESS, modes, ranges, nr));			\
+	EXPECT_TRUE(work);								\
+	ASSERT_STOP(PROCESS, s);							\
+} while (0)
+
 /*
  * Positions of pcs: loop 0 is at the pc, and d = pc - offset
  */
 
 struct place {
-	u64 d;
-	u64 counter;
+	__u64 d;
+	__u64 counter;
 	u32 scale;
 	u32 granule;
 	u32 step;
@@ -84,8 +91,7 @@ static struct profil_stats count_in(struct __test_metadata *_metadata, const str
 	EXPECT_TRUE(accounted(&s));
 	EXPECT_LT(s.ticks / 4, expected_ticks(p, &s)) {
 		TH_LOG("d %#llx, scale %u, granule %u, step %u, flags %u: expected in %lld",
-		       (unsigned long long)p->d, p->scale, p->granule, p->step, p->flags,
-		       (long long)p->counter);
+		       p->d, p->scale, p->granule, p->step, p->flags, p->counter);
 		for (unsigned int i = 0; i < NR_COUNTERS; i++)
 			TH_LOG("counter %u: %u", i, page.u16[i]);
 	}
@@ -95,16 +101,16 @@ static struct profil_stats count_in(struct __test_metadata *_metadata, const str
 static void expect_place(struct __test_metadata *_metadata, const struct place *p)
 {
 	u64 at = loop_at(0), start = at + (p->d == BEFORE), end = start + 1;
-	u64 others[2] = { 0, 0 };
+	u64 others = 0;
 	struct profil_range ranges[] = {
 		range_of(start, end, page.u16, NR_COUNTERS, 2),
-		range_all(&others[0], 1, 8),
-		range_all(&others[1], 1, 8),
+		range_all(&others, 1, 8),
+		range_all(&others, 1, 8),
 	};
 	struct profil_stats s;
 
 	if (p->d != BEFORE && p->d > at) {
-		TH_LOG("no address is %#llx above another here", (unsigned long long)p->d);
+		TH_LOG("no address is %#llx above another here", p->d);
 		return;
 	}
 	if (p->d != BEFORE)
@@ -117,7 +123,7 @@ static void expect_place(struct __test_metadata *_metadata, const struct place *
 	ranges[2].start = end;
 
 	s = count_in(_metadata, p, PROFIL_MODE_USER, ranges, 3);
-	EXPECT_EQ(s.hit, counters_sum(&page, 2, NR_COUNTERS) + others[0] + others[1]);
+	EXPECT_EQ(s.hit, counters_sum(&page, 2, NR_COUNTERS) + others);
 	EXPECT_EQ(0U, s.saturated);
 	EXPECT_EQ(0U, s.dropped);
 	/* No other counter has a tick. */
@@ -278,9 +284,7 @@ TEST_F(count, all_hits_are_at_the_instructions_of_the_loop)
 					     LOOP_BLOCK, 2);
 	struct profil_stats s;
 
-	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
-	EXPECT_TRUE(loop_burn(PROCESS, 0, 50));
-	ASSERT_STOP(PROCESS, &s);
+	SAMPLE(&s, MODES_ALL, &range, 1, loop_burn(PROCESS, 0, 50));
 	EXPECT_EQ(0U, s.saturated);
 	EXPECT_EQ(0U, s.dropped);
 	EXPECT_EQ(s.hit, counters_sum(&page, 2, LOOP_BLOCK));
@@ -306,9 +310,8 @@ TEST_F(count, the_tag_of_a_function_pointer_is_not_in_the_pc)
 	struct profil_stats s;
 
 	tagged = (void *)(addr(loops_text) | 0x5aULL << 56);
-	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
-	EXPECT_TRUE(loop_until(1, (tagged(LOOP_BURST), page.u16[0] >= 20)));
-	ASSERT_STOP(PROCESS, &s);
+	SAMPLE(&s, MODES_ALL, &range, 1,
+	       loop_until(1, (tagged(LOOP_BURST), page.u16[0] >= 20)));
 	EXPECT_EQ(s.hit, counters_sum(&page, 2, LOOPS));
 }
 #endif
@@ -318,18 +321,14 @@ TEST_F(count, each_range_has_its_own_scale_granule_width_and_buffer)
 	u16 *narrow = page.u16;
 	u32 *middle = (u32 *)(page.bytes + PAGE - 12);	/* counter 3 is on the next page */
 	u64 *wide = (u64 *)(page.bytes + 1024);
-	u64 others[5] = { 0 };
-	struct profil_range ranges[] = {
-		range_of(loop_at(5), loop_at(5) + 1, wide, 4, 8),
-		range_of(loop_at(0), loop_at(0) + 1, narrow, 4, 2),
-		range_of(loop_at(3), loop_at(3) + 1, middle, 4, 4),
-		range_of(loop_at(6), loop_at(6) + 1, narrow + 16, 4, 2),
-		range_all(&others[0], 1, 8),
-		range_all(&others[1], 1, 8),
-		range_all(&others[2], 1, 8),
-		range_all(&others[3], 1, 8),
-		range_all(&others[4], 1, 8),
+	const u64 places[] = { loop_at(0), loop_at(3), loop_at(5), loop_at(6) };
+	struct profil_range ranges[9] = {
+		range_of(places[2], places[2] + 1, wide, 4, 8),
+		range_of(places[0], places[0] + 1, narrow, 4, 2),
+		range_of(places[1], places[1] + 1, middle, 4, 4),
+		range_of(places[3], places[3] + 1, narrow + 16, 4, 2),
 	};
+	u64 others = 0;
 	struct profil_stats s;
 
 	ranges[0].offset -= 32;		/* in counter 1 */
@@ -340,25 +339,20 @@ TEST_F(count, each_range_has_its_own_scale_granule_width_and_buffer)
 	ranges[2].offset -= 3;		/* in counter 3 */
 	ranges[3].scale = 0;		/* in counter 0 */
 	ranges[3].offset = 0;
-	ranges[4].end = loop_at(0);
-	ranges[5].start = loop_at(0) + 1;
-	ranges[5].end = loop_at(3);
-	ranges[6].start = loop_at(3) + 1;
-	ranges[6].end = loop_at(5);
-	ranges[7].start = loop_at(5) + 1;
-	ranges[7].end = loop_at(6);
-	ranges[8].start = loop_at(6) + 1;
+	/* The addresses between them */
+	for (unsigned int i = 0; i <= 4; i++) {
+		ranges[4 + i] = range_all(&others, 1, 8);
+		if (i > 0)
+			ranges[4 + i].start = places[i - 1] + 1;
+		if (i < 4)
+			ranges[4 + i].end = places[i];
+	}
 
-	ASSERT_EQ(0, session_start_modes(PROCESS, PROFIL_MODE_USER, ranges,
-					 ARRAY_SIZE(ranges)));
-	EXPECT_TRUE(loop_burn(PROCESS, 0, 20));
-	EXPECT_TRUE(loop_burn(PROCESS, 3, 20));
-	EXPECT_TRUE(loop_burn(PROCESS, 5, 20));
-	EXPECT_TRUE(loop_burn(PROCESS, 6, 20));
-	ASSERT_STOP(PROCESS, &s);
+	SAMPLE(&s, PROFIL_MODE_USER, ranges, ARRAY_SIZE(ranges),
+	       loop_burn(PROCESS, 0, 20) && loop_burn(PROCESS, 3, 20) &&
+	       loop_burn(PROCESS, 5, 20) && loop_burn(PROCESS, 6, 20));
 	EXPECT_EQ(s.ticks, s.hit);
-	EXPECT_EQ(s.hit, narrow[2] + middle[3] + wide[1] + narrow[16] +
-			 counters_sum(others, 8, ARRAY_SIZE(others)));
+	EXPECT_EQ(s.hit, narrow[2] + middle[3] + wide[1] + narrow[16] + others);
 	EXPECT_LT(0, narrow[2]);
 	EXPECT_LT(0U, middle[3]);
 	EXPECT_LT(0U, wide[1]);
@@ -380,10 +374,7 @@ TEST_F(count, ranges_may_share_a_counter)
 	};
 	struct profil_stats s;
 
-	ASSERT_EQ(0, session_start(PROCESS, 0, ranges, 2));
-	EXPECT_TRUE(loop_burn(PROCESS, 0, 20));
-	EXPECT_TRUE(loop_burn(PROCESS, 1, 20));
-	ASSERT_STOP(PROCESS, &s);
+	SAMPLE(&s, MODES_ALL, ranges, 2, loop_burn(PROCESS, 0, 20) && loop_burn(PROCESS, 1, 20));
 	EXPECT_EQ(s.hit, page.u16[1]);
 	EXPECT_EQ(s.hit, counters_sum(&page, 2, ARRAY_SIZE(page.u16)));
 	EXPECT_LT(10U, s.hit);
@@ -395,16 +386,10 @@ TEST_F(count, ranges_may_share_a_counter)
  */
 static void expect_range_found(struct __test_metadata *_metadata, u32 n, u32 k)
 {
-	const size_t size = n * sizeof(struct profil_range);
-	const size_t buffer_size = n * sizeof(u16);
-	struct profil_range *ranges, swap;
+	struct profil_range *ranges = map_private(n * sizeof(*ranges)), swap;
+	u16 *buffer = map_private(n * sizeof(*buffer));
 	struct profil_stats s;
-	bool done;
-	u16 *buffer;
 	u32 j;
-
-	ranges = map_private(size);
-	buffer = map_private(buffer_size);
 
 	for (u32 i = 0; i < n; i++) {
 		u64 start = i < k ? i * 16ULL : (1ULL << 63) + i * 16ULL;
@@ -421,13 +406,8 @@ static void expect_range_found(struct __test_metadata *_metadata, u32 n, u32 k)
 		ranges[j] = swap;
 	}
 
-	ASSERT_EQ(0, session_start(PROCESS, 0, ranges, n));
-	done = loop_burn(PROCESS, 0, FEW) &&
-	       (k == n || loop_until(0, session_stats(PROCESS, &s) || s.hit > 1));
-	ASSERT_EQ(0, session_stop(PROCESS, &s));
-	ASSERT_TRUE(done);
-
-	EXPECT_TRUE(accounted(&s));
+	SAMPLE(&s, MODES_ALL, ranges, n, loop_burn(PROCESS, 0, FEW) &&
+	       (k == n || loop_until(0, session_stats(PROCESS, &s) || s.hit > 1)));
 	EXPECT_EQ(s.hit, counters_sum(buffer, 2, n));
 	if (k < n) {
 		EXPECT_EQ(s.hit, buffer[k]);
@@ -436,8 +416,6 @@ static void expect_range_found(struct __test_metadata *_metadata, u32 n, u32 k)
 		EXPECT_EQ(0U, s.hit);
 		EXPECT_EQ(s.ticks, s.outside);
 	}
-	munmap(ranges, size);
-	munmap(buffer, buffer_size);
 }
 
 TEST_F(count, a_tick_finds_its_range_among_many)
@@ -466,9 +444,7 @@ static void expect_outside(struct __test_metadata *_metadata, const struct profi
 {
 	struct profil_stats s;
 
-	ASSERT_EQ(0, session_start(PROCESS, 0, ranges, nr));
-	EXPECT_TRUE(loop_burn(PROCESS, 0, FEW));
-	ASSERT_STOP(PROCESS, &s);
+	SAMPLE(&s, MODES_ALL, ranges, nr, loop_burn(PROCESS, 0, FEW));
 	EXPECT_LE((unsigned int)FEW, s.outside);
 	EXPECT_EQ(s.ticks, s.outside);
 	EXPECT_EQ(0U, s.locked);
@@ -524,9 +500,7 @@ TEST_F(width, counters_saturate)
 	counter_set(self->counters, variant->width, 0, 1);
 	counter_set(self->counters, variant->width, 1, variant->max - 2);
 	counter_set(self->counters, variant->width, 2, 3);
-	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
-	EXPECT_TRUE(loop_burn(PROCESS, 0, 20));
-	ASSERT_STOP(PROCESS, &s);
+	SAMPLE(&s, MODES_ALL, &range, 1, loop_burn(PROCESS, 0, 20));
 	EXPECT_EQ(2U, s.hit);
 	EXPECT_EQ(s.ticks - 2 - s.outside, s.saturated);
 	EXPECT_LT(s.ticks / 4, s.saturated);
@@ -542,9 +516,7 @@ TEST_F(width, counting_adds_to_the_old_value_and_carries)
 
 	/* 255 carries into the next byte. */
 	counter_set(self->counters, variant->width, 1, 254);
-	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
-	EXPECT_TRUE(loop_burn(PROCESS, 0, 10));
-	ASSERT_STOP(PROCESS, &s);
+	SAMPLE(&s, MODES_ALL, &range, 1, loop_burn(PROCESS, 0, 10));
 	EXPECT_LT(0U, s.hit);
 	EXPECT_EQ(254 + s.hit, counter(self->counters, variant->width, 1));
 	EXPECT_EQ(0U, counter(self->counters, variant->width, 0));
@@ -559,12 +531,9 @@ TEST_F(width, counters_at_both_ends_of_a_page_are_counted)
 	};
 	struct profil_stats s;
 
-	ASSERT_EQ(0, session_start(PROCESS, 0, ranges, 2));
-	EXPECT_TRUE(loop_burn(PROCESS, 0, 10));
-	EXPECT_TRUE(loop_burn(PROCESS, 1, 10));
-	EXPECT_EQ(0, session_stats(PROCESS, &s));
-	EXPECT_EQ(2 * PAGE, s.locked);
-	ASSERT_STOP(PROCESS, &s);
+	SAMPLE(&s, MODES_ALL, ranges, 2,
+	       loop_burn(PROCESS, 0, 10) && loop_burn(PROCESS, 1, 10) &&
+	       pinned_bytes() == 2 * PAGE);
 	EXPECT_LT(0U, counter(self->counters, variant->width, 0));
 	EXPECT_LT(0U, counter(self->counters, variant->width, 1));
 	EXPECT_EQ(s.hit, counters_sum(self->counters, variant->width, 2));
@@ -795,7 +764,7 @@ static bool read_burn(const struct charged *c, FIXTURE_DATA(system) *self, u64 t
 }
 
 /* Checks that at least @least of @hit ticks are at the call, and tells where the others are. */
-static void expect_at_call(struct __test_metadata *_metadata, const struct charged *c, u64 hit,
+static void expect_at_call(struct __test_metadata *_metadata, const struct charged *c, __u64 hit,
 			   u64 least)
 {
 	const u32 n = c->end - c->start;
@@ -805,8 +774,8 @@ static void expect_at_call(struct __test_metadata *_metadata, const struct charg
 	EXPECT_LE(least, at_call);
 	for (u32 i = 0; i < n && at_call < hit; i++)
 		if (page.u16[i])
-			TH_LOG("%u of %llu ticks %d bytes from the call", page.u16[i],
-			       (unsigned long long)hit, (int)(c->start + i - c->call));
+			TH_LOG("%u of %llu ticks %d bytes from the call", page.u16[i], hit,
+			       (int)(c->start + i - c->call));
 }
 
 static void expect_charge(struct __test_metadata *_metadata, const struct charged *c,
@@ -815,9 +784,7 @@ static void expect_charge(struct __test_metadata *_metadata, const struct charge
 	struct profil_range range = range_of_call(c);
 	struct profil_stats s;
 
-	ASSERT_EQ(0, session_start_modes(PROCESS, PROFIL_MODE_SYSTEM, &range, 1));
-	EXPECT_TRUE(read_burn(c, self, 40));
-	ASSERT_STOP(PROCESS, &s);
+	SAMPLE(&s, PROFIL_MODE_SYSTEM, &range, 1, read_burn(c, self, 40));
 	EXPECT_EQ(0U, s.user);
 	EXPECT_EQ(0U, s.dropped);
 	EXPECT_LT(s.ticks / 4, s.hit);
@@ -854,15 +821,11 @@ static void expect_charge_of_short_calls(struct __test_metadata *_metadata,
 {
 	struct profil_range range = range_of_call(c);
 	struct profil_stats s;
-	bool done;
 
-	ASSERT_EQ(0, session_start_modes(PROCESS, PROFIL_MODE_SYSTEM, &range, 1));
-	done = UNTIL(s, s.hit >= 40, {
+	SAMPLE(&s, PROFIL_MODE_SYSTEM, &range, 1, UNTIL(s, s.hit >= 40, {
 		for (unsigned int i = 0; i < 1024; i++)
-			ASSERT_EQ(0, c->read(fd, NULL, 0));
-	});
-	EXPECT_TRUE(done);
-	ASSERT_STOP(PROCESS, &s);
+			MUST(!c->read(fd, NULL, 0));
+	}));
 	EXPECT_EQ(s.hit, counters_sum(page.u16, 2, c->end - c->start));
 	EXPECT_LE(s.hit - s.hit / 8, page.u16[c->call - c->start]);
 }
@@ -884,9 +847,7 @@ TEST_F(system, a_call_that_ends_a_function_is_not_charged_to_the_next)
 
 	ranges[0].scale = 0;
 	ranges[1].scale = 0;
-	ASSERT_EQ(0, session_start_modes(PROCESS, PROFIL_MODE_SYSTEM, ranges, 2));
-	EXPECT_TRUE(read_burn(&tail_call, self, 40));
-	ASSERT_STOP(PROCESS, &s);
+	SAMPLE(&s, PROFIL_MODE_SYSTEM, ranges, 2, read_burn(&tail_call, self, 40));
 	EXPECT_EQ(s.hit, page.u16[0]);
 	EXPECT_EQ(0, page.u16[1]);
 	EXPECT_LT(s.ticks / 4, s.hit);
@@ -976,10 +937,9 @@ TEST_F(system, ticks_of_a_restarted_call_are_charged_to_the_call_itself)
 		while (!kill(parent, SIGUSR1))
 			;
 	});
-	ASSERT_EQ(0, session_start_modes(PROCESS, PROFIL_MODE_SYSTEM, &range, 1));
-	EXPECT_EQ(1, call.read(restarts.pipe[0], self->pages, 1));
-	EXPECT_EQ(128 + SIGKILL, killed(child));
-	ASSERT_STOP(PROCESS, &s);
+	SAMPLE(&s, PROFIL_MODE_SYSTEM, &range, 1,
+	       call.read(restarts.pipe[0], self->pages, 1) == 1 &&
+	       killed(child) == 128 + SIGKILL);
 	EXPECT_LE(40U, s.hit);
 #ifdef __riscv
 	/* 1 of 40 ticks was elsewhere. */
@@ -996,15 +956,11 @@ TEST_F(system, ticks_of_a_fault_are_charged_to_the_faulting_instruction)
 	struct profil_range range = range_of(addr(touch), addr(touch_end), page.u16, n, 2);
 	char *fresh = map_small(size);
 	struct profil_stats s;
-	bool done;
 
-	ASSERT_EQ(0, session_start_modes(PROCESS, PROFIL_MODE_SYSTEM, &range, 1));
-	done = UNTIL(s, s.hit >= 40, {
+	SAMPLE(&s, PROFIL_MODE_SYSTEM, &range, 1, UNTIL(s, s.hit >= 40, {
 		((void (*)(char *, char *))touch)(fresh, fresh + size);
-		ASSERT_EQ(0, madvise(fresh, size, MADV_DONTNEED));
-	});
-	EXPECT_TRUE(done);
-	ASSERT_STOP(PROCESS, &s);
+		MUST(!madvise(fresh, size, MADV_DONTNEED));
+	}));
 	for (u32 i = 0; i < n; i++) {
 		EXPECT_EQ(i == store ? s.hit : 0U, page.u16[i]) {
 			TH_LOG("%d bytes from the store", (int)(i - store));
@@ -1019,9 +975,8 @@ TEST_F(system, a_user_tick_just_after_a_call_is_not_charged_to_the_call)
 					     page.u16, n, 2);
 	struct profil_stats s;
 
-	ASSERT_EQ(0, session_start_modes(PROCESS, PROFIL_MODE_USER, &range, 1));
-	EXPECT_TRUE(UNTIL(s, s.hit >= 40, ((void (*)(unsigned long))call_and_loop)(LOOP_BURST)));
-	ASSERT_STOP(PROCESS, &s);
+	SAMPLE(&s, PROFIL_MODE_USER, &range, 1,
+	       UNTIL(s, s.hit >= 40, ((void (*)(unsigned long))call_and_loop)(LOOP_BURST)));
 	EXPECT_EQ(s.hit, counters_sum(&page, 2, n));
 	EXPECT_EQ(0, page.u16[call]);
 	EXPECT_LT(s.hit / 4, page.u16[call_and_loop_head - call_and_loop]);
@@ -1041,10 +996,7 @@ static void expect_modes(struct __test_metadata *_metadata, FIXTURE_DATA(system)
 	struct profil_range range = range_all(page.u16, 1, 2);
 	struct profil_stats s;
 
-	ASSERT_EQ(0, session_start_modes(PROCESS, modes, &range, 1));
-	EXPECT_TRUE(loop_burn(PROCESS, 0, 20));
-	EXPECT_TRUE(read_burn(&call, self, 20));
-	ASSERT_STOP(PROCESS, &s);
+	SAMPLE(&s, modes, &range, 1, loop_burn(PROCESS, 0, 20) && read_burn(&call, self, 20));
 	expect_some(_metadata, s.user, modes & PROFIL_MODE_USER);
 	expect_some(_metadata, s.system, modes & PROFIL_MODE_SYSTEM);
 	expect_some(_metadata, s.unselected, modes != MODES_ALL);
