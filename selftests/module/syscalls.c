@@ -85,7 +85,10 @@ static bool has_call(const int *calls, size_t n, int call)
 	return n;
 }
 
-/* Checks that all ticks in the kernel were in one of the @n @calls, in sample(), or in no call. */
+/*
+ * Checks that all ticks in the kernel were in one of the @n @calls, in sample(), or in no call; and
+ * that those in user mode and in softirqs were in no call.
+ */
 static void expect_only(struct __test_metadata *_metadata, const int *calls, size_t n)
 {
 	unsigned int others = 0;
@@ -112,6 +115,14 @@ static void expect_only(struct __test_metadata *_metadata, const int *calls, siz
 										\
 	expect_only(_metadata, calls_, ARRAY_SIZE(calls_));			\
 } while (0)
+
+/* Samples @work(), which mostly makes the call @call, and no other. */
+static void expect_call(struct __test_metadata *_metadata, void (*work)(void), int call)
+{
+	ASSERT_TRUE(sample(work));
+	EXPECT_LE(TICKS / 4U, count_calls(call));
+	expect_only(_metadata, &call, 1);
+}
 
 FIXTURE(syscalls) {
 };
@@ -146,9 +157,7 @@ TEST_F(syscalls, of_ticks_in_a_read_are_read)
 {
 	zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 	ASSERT_LE(0, zero);
-	ASSERT_TRUE(sample(read_zeros));
-	EXPECT_LE(TICKS / 4U, count_calls(SYS_read));
-	EXPECT_ONLY(SYS_read);
+	expect_call(_metadata, read_zeros, SYS_read);
 }
 
 static void get_random(void)
@@ -156,12 +165,8 @@ static void get_random(void)
 	MUST(syscall(SYS_getrandom, bytes, sizeof(bytes), 0) > 0);
 }
 
-TEST_F(syscalls, of_ticks_in_getrandom_are_getrandom)
-{
-	ASSERT_TRUE(sample(get_random));
-	EXPECT_LE(TICKS / 4U, count_calls(SYS_getrandom));
-	EXPECT_ONLY(SYS_getrandom);
-}
+TEST_F_CALL(syscalls, of_ticks_in_getrandom_are_getrandom,
+	    expect_call(_metadata, get_random, SYS_getrandom))
 
 static void get_parent(void)
 {
@@ -170,12 +175,8 @@ static void get_parent(void)
 }
 
 /* The interrupt of a tick often waits while the kernel is entered. */
-TEST_F(syscalls, of_ticks_in_short_calls_have_their_number)
-{
-	ASSERT_TRUE(sample(get_parent));
-	EXPECT_LE(TICKS / 4U, count_calls(SYS_getppid));
-	EXPECT_ONLY(SYS_getppid);
-}
+TEST_F_CALL(syscalls, of_ticks_in_short_calls_have_their_number,
+	    expect_call(_metadata, get_parent, SYS_getppid))
 
 #ifdef __x86_64__
 #define GETRANDOM_32	355
@@ -414,9 +415,9 @@ static TOUCHING void touch(volatile char *from, const volatile char *to)
 		*from = 1;
 }
 
-static bool is_touching(const struct profil_record *r)
+static bool is_fault(const struct profil_record *r)
 {
-	return r->pc >= addr(__start_touching) && r->pc < addr(__stop_touching);
+	return in_kernel(r) && r->pc >= addr(__start_touching) && r->pc < addr(__stop_touching);
 }
 
 /* The kernel takes long to make the pages, first in the call and then in faults. */
@@ -434,36 +435,21 @@ static void map_and_touch(void)
 
 TEST_F(syscalls, are_none_for_ticks_in_a_page_fault)
 {
-	unsigned int faults = 0;
-
 	ASSERT_TRUE(sample(map_and_touch));
-	for_each_record(r) {
-		if (!in_kernel(r) || !is_touching(r))
-			continue;
-		faults++;
-		EXPECT_EQ(NO_CALL, r->syscall);
-	}
-	EXPECT_LE(TICKS / 20U, faults);
+	EXPECT_LE(TICKS / 20U, records_where(r, is_fault(r)));
+	EXPECT_EQ(0U, records_where(r, is_fault(r) && r->syscall != NO_CALL));
 	EXPECT_LE(TICKS / 20U, count_calls(NR_MMAP));
 	EXPECT_ONLY(NR_MMAP, SYS_munmap, SYS_madvise);
 }
 
 TEST_F(syscalls, are_none_for_ticks_in_user_mode)
 {
-	unsigned int user = 0;
-
 	open_session(true);
 	EXPECT_TRUE(descriptor_burn(fd, 0, TICKS));
 	ASSERT_EQ(0, descriptor_disable(fd, NULL));
 	EXPECT_EQ(0, read_all());
-	for_each_record(r) {
-		if (in_kernel(r))
-			continue;
-		user++;
-		EXPECT_EQ(NO_CALL, r->syscall);
-		EXPECT_EQ(0U, r->flags & PROFIL_RECORD_SOFTIRQ);
-	}
-	EXPECT_LE(TICKS / 2U, user);
+	EXPECT_LE(TICKS / 2U, records_where(r, !in_kernel(r)));
+	EXPECT_EQ(0U, records_where(r, !in_kernel(r) && r->flags & PROFIL_RECORD_SOFTIRQ));
 	EXPECT_ONLY(SYS_ioctl);
 }
 
@@ -516,21 +502,6 @@ static void loop(void)
 /* The sender has its turn rarely on a slow machine: there are rounds without a packet. */
 #define SOFTIRQ_ROUNDS	20
 
-static unsigned int count_in_softirq(struct __test_metadata *_metadata)
-{
-	unsigned int n = 0;
-
-	for_each_record(r) {
-		if (!(r->flags & PROFIL_RECORD_SOFTIRQ))
-			continue;
-		n++;
-		EXPECT_TRUE(in_kernel(r));
-		EXPECT_EQ(NO_CALL, r->syscall);
-		EXPECT_EQ(0U, r->arch);
-	}
-	return n;
-}
-
 TEST_F(syscalls, are_none_for_ticks_in_a_softirq_and_have_a_flag)
 {
 	unsigned int n = 0, rounds = 0;
@@ -549,13 +520,14 @@ TEST_F(syscalls, are_none_for_ticks_in_a_softirq_and_have_a_flag)
 		if (rounds)
 			close(fd);
 		sampled = sample(loop);
-		n = sampled ? count_in_softirq(_metadata) : 0;
+		n = records_where(r, r->flags & PROFIL_RECORD_SOFTIRQ);
 	} while (sampled && n < TICKS / 20 && ++rounds < SOFTIRQ_ROUNDS);
 	file_write(RPS_CPUS, before);
 	file_write(OPTMEM_MAX, optmem);
 	ASSERT_TRUE(sampled);
 	TH_LOG("%u of %u ticks in a softirq", n, nr);
 	EXPECT_LE(TICKS / 20U, n);
+	EXPECT_EQ(0U, records_where(r, r->flags & PROFIL_RECORD_SOFTIRQ && !in_kernel(r)));
 	EXPECT_ONLY(SYS_ioctl);
 }
 

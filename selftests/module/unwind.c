@@ -402,16 +402,18 @@ static void expect_path(struct __test_metadata *_metadata, const char *code,
 	EXPECT_STACK(unwind_step_0, addresses, n, end);
 }
 
-static void expect_call(struct __test_metadata *_metadata, const char *stub, u32 n, u32 end)
+/* Returns the callers if unwind_middle is called by @stub. */
+static const char *const *callers_by(const char *stub)
 {
-	const char *const addresses[] = {
-		unwind_framed_return, unwind_middle_return, stub + STUB_RETURN, unwind_outer_return,
+	static const char *addresses[] = {
+		unwind_framed_return, unwind_middle_return, NULL, unwind_outer_return,
 	};
 
-	expect_path(_metadata, stub, addresses, n, end);
+	addresses[2] = stub + STUB_RETURN;
+	return addresses;
 }
 
-#define EXPECT_CALL(stub, n, end) expect_call(_metadata, stub, n, end)
+#define EXPECT_CALL(stub, n, end) expect_path(_metadata, stub, callers_by(stub), n, end)
 
 static void expect_by_stub(struct __test_metadata *_metadata, const char *stub, u32 n, u32 end)
 {
@@ -651,22 +653,16 @@ TEST_F_TIMEOUT(unwind, uses_a_table_of_made_code_or_none_while_these_change, 150
 
 /* ---- memory of devices ---- */
 
-/* Returns the address of the mapping [vvar], in which the kernel maps pages that are not memory. */
-static uintptr_t device_memory(void)
+/* In the mapping [vvar], the kernel maps pages that are not memory. */
+TEST_F(unwind, reads_no_memory_of_a_device)
 {
 	struct mapping m;
 
-	return find_mapping(getpid(), &m, !strcmp(m.path, "[vvar]")) ? m.start : 0;
-}
-
-TEST_F(unwind, reads_no_memory_of_a_device)
-{
-	const uintptr_t page = device_memory();
-
-	SKIP_IF(!page, "no mapping is named [vvar]");
-	(void)*(volatile u64 *)page;	/* makes it present */
+	SKIP_IF(!find_mapping(getpid(), &m, !strcmp(m.path, "[vvar]")),
+		"no mapping is named [vvar]");
+	(void)*(volatile u64 *)m.start;	/* makes it present */
 	/* unwind_middle has it as its frame pointer. If it were read, there would be no frame. */
-	expect_with(_metadata, page, MIDDLE,
+	expect_with(_metadata, m.start, MIDDLE,
 		    (struct profil_unwind_rule){ .kind = PROFIL_UNWIND_FP_INDIRECT }, 2,
 		    PROFIL_STACK_UNREADABLE);
 }
@@ -793,9 +789,6 @@ TEST_F(unwind, is_used_in_each_process)
 TEST_F(unwind, uses_a_table_of_made_code_in_one_process)
 {
 	const char *stub = MAP_CODE(STUB OTHER_END);
-	const char *const addresses[] = {
-		unwind_framed_return, unwind_middle_return, stub + STUB_RETURN, unwind_outer_return,
-	};
 	pid_t child;
 
 	open_shared(_metadata, 0);
@@ -803,7 +796,7 @@ TEST_F(unwind, uses_a_table_of_made_code_in_one_process)
 	EXPECT_CALL(stub, 4, PROFIL_STACK_OUTERMOST);
 	child = SPAWN(call_for_ever(stub));
 	ASSERT_TRUE(read_child(child));
-	EXPECT_STACK(unwind_step_1, addresses, 3, PROFIL_STACK_ORDER);
+	EXPECT_STACK(unwind_step_1, callers_by(stub), 3, PROFIL_STACK_ORDER);
 
 	/* While the child is stopped, it walks no stack. */
 	ASSERT_EQ(0, kill(child, SIGSTOP));
@@ -814,7 +807,7 @@ TEST_F(unwind, uses_a_table_of_made_code_in_one_process)
 	ASSERT_EQ(0, read_all());
 	ASSERT_EQ(0, kill(child, SIGCONT));
 	EXPECT_TRUE(read_child(child));
-	EXPECT_STACK(unwind_step_1, addresses, 4, PROFIL_STACK_OUTERMOST);
+	EXPECT_STACK(unwind_step_1, callers_by(stub), 4, PROFIL_STACK_OUTERMOST);
 }
 
 TEST_F(unwind, uses_a_table_of_made_code_in_a_session_of_the_machine)
@@ -1161,28 +1154,13 @@ TEST_F(unwind, has_a_limit_of_pages_for_small_tables)
 
 /* ---- hostile tables ---- */
 
-/* Returns true if @address is in an executable mapping of this process. */
+/* Returns true if @address is in an executable mapping, which is mostly that of the last one. */
 static bool is_text(u64 address)
 {
-	static u64 starts[256], ends[256];
-	static unsigned int n;
-	unsigned int i;
+	static struct mapping m;
 
-	if (!n) {
-		FILE *maps = maps_open(getpid());
-		struct mapping m;
-
-		while (maps_next(maps, &m) && n < ARRAY_SIZE(starts)) {
-			if (m.access[2] != 'x')
-				continue;
-			starts[n] = m.start;
-			ends[n++] = m.end;
-		}
-		fclose(maps);
-	}
-	for (i = 0; i < n && address - starts[i] >= ends[i] - starts[i]; i++)
-		;
-	return i < n;
+	return ((m.start <= address && address < m.end) || mapping_of(address, &m)) &&
+	       m.access[2] == 'x';
 }
 
 TEST_F_TIMEOUT(unwind, has_only_addresses_of_text_with_any_table, 150)
