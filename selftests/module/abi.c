@@ -66,8 +66,8 @@ static const struct command *command(unsigned int cmd, bool descriptor)
 
 /* A loop over the commands of the device, or of a descriptor: c is declared by it. */
 #define for_each_command(c, of_descriptor)						\
-	for (const struct command *c = commands; c < commands + ARRAY_SIZE(commands); c++) \
-		if (c->descriptor == (of_descriptor))
+	for (const struct command *(c) = commands; (c) < commands + ARRAY_SIZE(commands); (c)++) \
+		if ((c)->descriptor == (of_descriptor))
 
 /* Maps @n pages, and an inaccessible page after them. */
 static u8 *pages_guarded(u64 n)
@@ -272,7 +272,8 @@ static const struct profil_unwind_rule unwind_rule;
 /* Returns valid arguments, in which the test then changes a field. */
 static union argument argument(const struct command *c)
 {
-#define VALID(NAME, type, ...)	[_IOC_NR(PROFIL_IOC_##NAME)] = { .type = { __VA_ARGS__ } }
+#define VALID(NAME, type, ...) \
+	[_IOC_NR(PROFIL_IOC_##NAME)] = { .type = { __VA_ARGS__ } }
 	const union argument valid[256] = {
 		VALID(START, start, .flags = PROFIL_START_REPLACE, .scope = scene.scope,
 		      .modes = MODES_ALL, .nr_ranges = 1, .ranges = addr(&scene.range)),

@@ -366,8 +366,8 @@ TEST_F(stacks, of_a_system_call_are_those_of_its_caller)
 	open_stacks(DEPTH);
 	EXPECT_TRUE(run(read_zeros, 1 << 20, read_text, TICKS));
 	EXPECT_STACK(read_text, callers, 1, PROFIL_STACK_OUTERMOST);
-	EXPECT_LE(TICKS / 2, records_where(r, is_at(r, read_text) &&
-					      r->flags & PROFIL_RECORD_SYSTEM));
+	EXPECT_LE(TICKS / 2,
+		  records_where(r, is_at(r, read_text) && r->flags & PROFIL_RECORD_SYSTEM));
 }
 
 static int (*vdso_clock_gettime)(clockid_t clock, struct timespec *t);

@@ -405,7 +405,7 @@ static void expect_path(struct __test_metadata *_metadata, const char *code,
 /* Returns the callers if unwind_middle is called by @stub. */
 static const char *const *callers_by(const char *stub)
 {
-	static const char *addresses[] = {
+	static const char *addresses[4] = {
 		unwind_framed_return, unwind_middle_return, NULL, unwind_outer_return,
 	};
 
