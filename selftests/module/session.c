@@ -4,8 +4,6 @@
  */
 #include "session.h"
 
-#include "send.h"
-
 /*
  * The descriptor is the session
  */
@@ -19,7 +17,7 @@ TEST_F(session, starts_disabled_without_targets_or_ranges)
 	loop_spend(0, 10, tick_ns());
 	s = stats_now();
 	EXPECT_EQ(0, memcmp(&none, &s, sizeof(s)));
-	EXPECT_EQ(self->locked, pinned_bytes());
+	EXPECT_EQ(locked, pinned_bytes());
 
 	/* This address space has no target of the session yet. */
 	EXPECT_EQ(-ESRCH, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
@@ -41,21 +39,26 @@ TEST_F(session, has_a_descriptor_that_exec_closes)
 	EXPECT_EQ(FD_CLOEXEC, fcntl(fd, F_GETFD));
 }
 
+/* Checks that nothing counts loop 0 any more. */
+static void expect_no_count(struct __test_metadata *_metadata)
+{
+	u32 counted = page[0];
+
+	EXPECT_TRUE(await(pinned_bytes() == locked));
+	EXPECT_TRUE(await(module_users() <= users));
+	loop_spend(0, 10, tick_ns());
+	EXPECT_EQ(counted, page[0]);
+}
+
 TEST_F(session, ends_when_its_descriptor_is_closed)
 {
-	u32 counted;
-
 	open_session(page);
-	EXPECT_TRUE(module_is_built_in() || module_users() > self->users);
-	EXPECT_EQ(self->locked + PAGE, pinned_bytes());
+	EXPECT_TRUE(module_is_built_in() || module_users() > users);
+	EXPECT_EQ(locked + PAGE, pinned_bytes());
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
 	EXPECT_LT(0U, page[0]);
 	close_session();
-	EXPECT_TRUE(await(pinned_bytes() == self->locked));
-	EXPECT_TRUE(await(module_users() <= self->users));
-	counted = page[0];
-	loop_spend(0, 10, tick_ns());
-	EXPECT_EQ(counted, page[0]);
+	expect_no_count(_metadata);
 }
 
 TEST_F(session, continues_while_a_copy_of_its_descriptor_is_open)
@@ -68,7 +71,7 @@ TEST_F(session, continues_while_a_copy_of_its_descriptor_is_open)
 	close(original);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 10));
 	EXPECT_LE(10U, DISABLE_EXACT(page).ticks);
-	EXPECT_EQ(self->locked + PAGE, pinned_bytes());
+	EXPECT_EQ(locked + PAGE, pinned_bytes());
 }
 
 static int hold(void)
@@ -88,13 +91,10 @@ TEST_F(session, continues_while_a_child_has_its_descriptor)
 	close_session();
 	counted = page[0];
 	EXPECT_TRUE(loop_until(0, page[0] >= counted + 5));
-	EXPECT_EQ(self->locked + PAGE, pinned_bytes());
+	EXPECT_EQ(locked + PAGE, pinned_bytes());
 	shared->step = 2;
 	EXPECT_EQ(0, status_of(child));
-	EXPECT_TRUE(await(pinned_bytes() == self->locked));
-	counted = page[0];
-	loop_spend(0, 10, tick_ns());
-	EXPECT_EQ(counted, page[0]);
+	expect_no_count(_metadata);
 }
 
 static int ends[2];
@@ -178,22 +178,18 @@ TEST_F(session, counts_user_ticks_or_system_ticks_or_both)
 {
 	struct profil_range range = range_all(page, 1, 4);
 	struct profil_stats s;
-	u32 modes;
-	u64 cap;
 
-	for (modes = 1; modes <= MODES_ALL; modes++) {
+	for (u32 modes = 1; modes <= MODES_ALL; modes++) {
 		page[0] = 0;
 		fd = must_sample(must_open(.modes = modes), PROFIL_SCOPE_PROCESS, &range, 1);
-		cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
-		do {
-			/* Ticks in user mode and in system mode */
-			loop_run(0, LOOP_BURST / 4);
-			for (unsigned int i = 0; i < 20; i++)
+		/* Ticks in user mode and in system mode */
+		EXPECT_TRUE(loop_until(0, ({
+			for (unsigned int i = 0; i < 80; i++)
 				pinned_bytes();
 			s = stats_now();
-		} while ((modes == MODES_ALL ? s.user < 10 || s.system < 10 :
-			  s.ticks < 10 || s.unselected < 10) &&
-			 cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap);
+			modes == MODES_ALL ? s.user >= 10 && s.system >= 10 :
+					     s.ticks >= 10 && s.unselected >= 10;
+		})));
 		ASSERT_DISABLE(fd, &s);
 		EXPECT_LE(10U, s.ticks);
 		EXPECT_EQ(s.ticks, s.hit);
@@ -266,31 +262,28 @@ TEST_F(session, continues_when_its_buffer_is_unmapped)
 	struct profil_stats s, later;
 	u32 copy[LOOPS];
 	struct profil_copy all = { 0, addr(copy), sizeof(copy) };
-	void *buffer, *again;
+	void *buffer = map_private(PAGE);
 
-	buffer = map_private(PAGE);
 	open_session(buffer);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 10));
 	ASSERT_EQ(0, munmap(buffer, PAGE));
 	s = stats_now();
 	EXPECT_EQ((u32)PROFIL_STATE_ON, s.state);
-	EXPECT_EQ(PAGE, s.locked);
-	EXPECT_EQ(self->locked + PAGE, pinned_bytes());
+	EXPECT_LOCKED(PAGE);
 	/* The session does not count in new memory at the same address. */
-	again = mmap(buffer, PAGE, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-	ASSERT_EQ(buffer, again);
+	ASSERT_EQ(buffer, mmap(buffer, PAGE, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 10));
 	ASSERT_EQ(0, descriptor_disable(fd, &later));
 	EXPECT_EQ((u32)PROFIL_END_NONE, later.end);
 	EXPECT_LT(s.hit, later.hit);
-	EXPECT_EQ(0U, counters_sum(again, 4, PAGE / 4));
+	EXPECT_EQ(0U, counters_sum(buffer, 4, PAGE / 4));
 	/* A snapshot contains all counts. */
 	all.from = addr(buffer);
 	ASSERT_EQ(0, descriptor_snapshot(fd, 0, &all, 1, NULL));
 	EXPECT_EXACT(later, copy);
 	EXPECT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_SELF, 0, UINT64_MAX));
-	EXPECT_EQ(self->locked, pinned_bytes());
+	EXPECT_EQ(locked, pinned_bytes());
 	ASSERT_EQ(0, descriptor_snapshot(fd, 0, &all, 1, NULL));
 	EXPECT_EQ(0U, counters_sum(copy, 4, LOOPS));
 }

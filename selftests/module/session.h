@@ -1,34 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Shared by the tests of sessions with a descriptor: the fixture and its children
- *
- * Tests that need another process start a child. Its exit status shows which step failed.
+ * Shared by the tests of sessions with a descriptor, session*.c
  *
  * If a loop runs only while two sessions are on, both count the same ticks for it.
  */
 #ifndef _SELFTESTS_SESSION_H
 #define _SELFTESTS_SESSION_H
 
-#include "kselftest_harness.h"
-
-#include "kernel.h"
-#include "loop.h"
-#include "process.h"
+#include "fixture.h"
 #include "program.h"
-#include "tested.h"
 
-#define USER		1000	/* an ordinary user, for root */
-
-static u32 page[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
-
-/* Parent and children take turns with step; the page is for counters. */
-static struct shared {
-	u32 page[PAGE_MAX / sizeof(u32)];
-	atomic_int step;
-	u64 space;
-	struct profil_stats stats;
-	u64 cpu_ns;
-} *shared;
+FIXTURE_OF_SESSIONS(session)
 
 /*
  * A call uncharges the buffers of ranges that have ended, even if the caller has no target in the
@@ -40,11 +22,6 @@ static inline bool returns_buffers(int fd)
 
 	return descriptor_remove(fd, PROFIL_SPACE_SELF, 0, UINT64_MAX) == -ESRCH &&
 	       !descriptor_stats(fd, &s) && !s.locked;
-}
-
-static inline bool step_is(int step)
-{
-	return await(shared->step >= step);
 }
 
 /* Has session @fd count loop i of this process in counter i of @buffer, and enables it. */
@@ -60,30 +37,10 @@ static inline void open_session(volatile void *buffer)
 	fd = count_loops(must_open(), buffer);
 }
 
-FIXTURE(session) {
-	long long users;
-	u64 locked;
-};
-
-FIXTURE_SETUP(session)
-{
-	ASSERT_DEVICE();
-	shared = map_shared(sizeof(*shared));
-	self->users = module_users();
-	self->locked = pinned_bytes();
-	ASSERT_TRUE(module_is_built_in() || self->users > 0);
-}
-
-/* Returns everything that a test may have left. */
-FIXTURE_TEARDOWN(session)
-{
-	kill_children();
-	session_stop(PROFIL_SCOPE_PROCESS, NULL);
-	session_stop(PROFIL_SCOPE_THREAD, NULL);
-	if (fd >= 0)
-		close_session();
-	EXPECT_NO_SESSIONS(self->users, self->locked);
-}
+#define EXPECT_LOCKED(bytes) do {						\
+	EXPECT_EQ(bytes, stats_now().locked);					\
+	EXPECT_EQ(locked + (bytes), pinned_bytes());				\
+} while (0)
 
 /*
  * Returns the number of dropped ticks that belong to a counter, as those during exit do not. In
@@ -115,33 +72,6 @@ static inline struct profil_stats disable_exact(struct __test_metadata *_metadat
 
 #define DISABLE_EXACT(counters)	disable_exact(_metadata, counters)
 
-static atomic_bool enough;
-
-static inline void *run_loop(void *i)
-{
-	while (!enough)
-		loop_run((uintptr_t)i, LOOP_BURST);
-	return NULL;
-}
-
-static atomic_int thread_id;
-
-static inline void *run_loop_1_told(void *unused)
-{
-	(void)unused;
-	thread_id = gettid();
-	return run_loop((void *)1);
-}
-
-/* Starts a thread that runs loop 1, whose id is in thread_id. */
-static inline pthread_t run_loop_1_beside(void)
-{
-	pthread_t thread;
-
-	MUST(!pthread_create(&thread, NULL, run_loop_1_told, NULL) && await(thread_id));
-	return thread;
-}
-
 /* Returns a range that counts loop @i in @counter. */
 static inline struct profil_range range_of_loop(unsigned int i, u32 *counter)
 {
@@ -152,17 +82,23 @@ static inline struct profil_range range_of_loop(unsigned int i, u32 *counter)
 	return range;
 }
 
-static inline u32 count_of(unsigned int i)
-{
-	return *(volatile u32 *)&page[i];
-}
-
-/* Joins the session, then waits until the parent has added ranges. */
+/* A child joins the session, then waits until the parent has added ranges. */
 static inline void join_session(u32 scope)
 {
 	MUST(!descriptor_attach(fd, scope, 0, &shared->space));
 	shared->step = 1;
 	MUST(step_is(2));
+}
+
+/* The parent starts a child that calls join_session(), and counts its loops in the page. */
+static inline pid_t spawn_counted(int (*child)(void))
+{
+	struct profil_range range = range_of_loops(page, 4);
+	pid_t pid = spawn(child);
+
+	MUST(step_is(1) && !descriptor_add(fd, shared->space, &range, 1));
+	shared->step = 2;
+	return pid;
 }
 
 static inline int join_and_burn(void)
@@ -176,9 +112,7 @@ static inline int join_and_burn(void)
 static inline int run_for_ever(void)
 {
 	shared->step = 1;
-	while (!shared->stats.size)
-		loop_run(0, LOOP_BURST);
-	return 0;
+	return !loop_for_ever((void *)0);
 }
 
 #endif /* _SELFTESTS_SESSION_H */

@@ -4,11 +4,10 @@
  */
 #include "session.h"
 
-#include <elf.h>
-
 #include <linux/aio_abi.h>
 
 #include "held.h"
+#include "small_program.h"
 
 #define FOREIGN		8U	/* places for sessions that are attached by capability */
 
@@ -21,12 +20,10 @@ TEST_F(session, counts_a_joined_child_in_the_creators_memory)
 	pid_t child;
 
 	fd = must_enable(must_open());
-	child = spawn(join_and_burn);
-	ASSERT_TRUE(step_is(1));
+	child = spawn_counted(join_and_burn);
+	/* It is a target until it has been reaped. */
 	EXPECT_EQ(1U, stats_now().targets);
-	ASSERT_EQ(0, descriptor_add(fd, shared->space, &range, 1));
-	EXPECT_EQ(self->locked + PAGE, pinned_bytes());
-	shared->step = 2;
+	EXPECT_EQ(locked + PAGE, pinned_bytes());
 	EXPECT_EQ(0, status_of(child));
 	EXPECT_TRUE(await(!stats_now().targets));
 	s = DISABLE_EXACT(page);
@@ -179,9 +176,8 @@ static int attach_as_user(pid_t pid)
 
 TEST_F(session, of_another_process_is_refused_without_a_capability)
 {
-	pid_t child = spawn(run_for_ever);
+	pid_t child = SPAWN(!loop_for_ever((void *)0));
 
-	ASSERT_TRUE(step_is(1));
 	EXPECT_EQ(0, status_of(SPAWN(attach_as_user(child))));
 	EXPECT_EQ(128 + SIGKILL, killed(child));
 }
@@ -194,9 +190,8 @@ TEST_F(session, of_another_process_is_allowed_with_a_capability)
 	u64 space;
 
 	SKIP_IF(geteuid(), "only root may attach another process");
-	child = spawn(run_for_ever);
-	ASSERT_TRUE(step_is(1));
-	ASSERT_OPEN(fd, 0);
+	child = SPAWN(!loop_for_ever((void *)0));
+	fd = must_open();
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, child, &space));
 	EXPECT_NE(PROFIL_SPACE_SELF, space);
 	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, child, NULL));
@@ -273,53 +268,23 @@ TEST_F(session, is_not_locked_while_a_target_waits_in_exec)
 	killed(asks);
 }
 
-#define PROGRAM_AT	0x10000000UL
-#define PROGRAM_BYTES	4096
 #define DATA_AT		(1UL << 20)	/* offset in the file, beyond readahead */
 
 /* The program's data ends within a page. The kernel clears the rest of the page during exec. */
-static struct {
-	Elf64_Ehdr header;
-	Elf64_Phdr parts[2];
-	char loop[LOOP_SIZE];	/* for ever: all registers are 0 */
-} slow_program = {
-	.parts = {
-		{
-			.p_type = PT_LOAD,
-			.p_flags = PF_R | PF_X,
-			.p_vaddr = PROGRAM_AT,
-			.p_filesz = PROGRAM_BYTES,
-			.p_memsz = PROGRAM_BYTES,
-			.p_align = 65536,
-		}, {
-			.p_type = PT_LOAD,
-			.p_flags = PF_R | PF_W,
-			.p_offset = DATA_AT,
-			.p_vaddr = PROGRAM_AT + DATA_AT,
-			.p_filesz = 8,
-			.p_memsz = 16,
-			.p_align = 65536,
-		},
-	},
+static const Elf64_Phdr data_within_page = {
+	.p_type = PT_LOAD,
+	.p_flags = PF_R | PF_W,
+	.p_offset = DATA_AT,
+	.p_vaddr = PROGRAM_AT + DATA_AT,
+	.p_filesz = 8,
+	.p_memsz = 16,
+	.p_align = PROGRAM_ALIGN,
 };
 
-static void make_slow_program(void)
-{
-	Elf64_Ehdr *header = &slow_program.header;
-	int self = open(SELF, O_RDONLY | O_CLOEXEC);
-
-	MUST(read(self, header, sizeof(*header)) == sizeof(*header));
-	close(self);
-	header->e_type = ET_EXEC;
-	header->e_entry = PROGRAM_AT + offsetof(typeof(slow_program), loop);
-	header->e_phoff = offsetof(typeof(slow_program), parts);
-	header->e_phnum = ARRAY_SIZE(slow_program.parts);
-	memcpy(slow_program.loop, loops_text, LOOP_SIZE);
-}
-
-/* Serves slow_program. A reader of its data waits until shared->step is 2. */
+/* Serves the program. A reader of its data waits until shared->step is 2. */
 static int serve_slow_program(int fuse)
 {
+	const struct small_program program = small_program(data_within_page);
 	static char request[FUSE_MAX_WRITE + 4096] __attribute__((aligned(8)));
 	static char pages[256 << 10];
 	const struct fuse_in_header *in = (const void *)request;
@@ -331,9 +296,9 @@ static int serve_slow_program(int fuse)
 			fuse_serve_one(&a, fuse, request);
 			continue;
 		}
-		memset(pages, 0, sizeof(slow_program));
+		memset(pages, 0, sizeof(program));
 		if (!read_in->offset)
-			memcpy(pages, &slow_program, sizeof(slow_program));
+			memcpy(pages, &program, sizeof(program));
 		if (read_in->offset >= DATA_AT) {
 			shared->step = 1;
 			step_is(2);
@@ -370,7 +335,6 @@ TEST_F(session, can_be_attached_during_exec_within_the_limit)
 		rmdir(dir);
 	SKIP_IF(fuse == -ENOENT || fuse == -ENODEV, "no FUSE here: %s", strerror(-fuse));
 	ASSERT_LE(0, fuse);
-	make_slow_program();
 	server = SPAWN(serve_slow_program(fuse));
 	close(fuse);
 
@@ -425,9 +389,7 @@ TEST_F(session, of_a_dead_or_unknown_process_is_refused)
 
 TEST_F(session, has_each_target_only_once)
 {
-	pthread_t thread;
-
-	ASSERT_EQ(0, pthread_create(&thread, NULL, run_loop_1_told, NULL));
+	start_thread(run_loop, 1);
 	ASSERT_TRUE(await(thread_id));
 	fd = must_open();
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
@@ -452,8 +414,7 @@ TEST_F(session, has_each_target_only_once)
 	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
 	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_THREAD, thread_id, NULL));
 	EXPECT_EQ(1U, stats_now().targets);
-	enough = true;
-	pthread_join(thread, NULL);
+	stop_threads();
 }
 
 TEST_HARNESS_MAIN

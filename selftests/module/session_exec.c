@@ -17,51 +17,46 @@ static bool is_new_program(pid_t pid)
 	return !strcmp(file_line(path, line, sizeof(line)), new_argv[0]);
 }
 
+static void *join_tick_and_exec(u32 scope)
+{
+	join_session(scope);
+	MUST(loop_until(0, stats_now().hit >= 3));
+	return exec_new_program(NEW_PROGRAM "=loop");
+}
+
 static int join_and_exec(void)
 {
-	join_session(PROFIL_SCOPE_PROCESS);
-	MUST(loop_until(0, stats_now().hit >= 3));
-	return !exec_new_program(NEW_PROGRAM "=loop");
+	return !join_tick_and_exec(PROFIL_SCOPE_PROCESS);
 }
 
 static int join_and_exec_from_a_thread(void)
 {
-	pthread_t thread;
-
 	join_session(PROFIL_SCOPE_PROCESS);
 	MUST(loop_until(0, stats_now().hit >= 3));
-	MUST(!pthread_create(&thread, NULL, exec_new_program, NEW_PROGRAM "=loop"));
+	start_thread(exec_new_program, (uintptr_t)(NEW_PROGRAM "=loop"));
 	return run_loop((void *)1) ? 35 : 36;
 }
 
 /* Attaches only this thread, which becomes the first thread of the new program. */
 static void *join_alone_and_exec(void *unused)
 {
-	join_session(PROFIL_SCOPE_THREAD);
-	MUST(loop_until(0, stats_now().hit >= 3));
 	(void)unused;
-	return exec_new_program(NEW_PROGRAM "=loop");
+	return join_tick_and_exec(PROFIL_SCOPE_THREAD);
 }
 
 static int exec_in_an_attached_thread(void)
 {
-	pthread_t thread;
-
-	MUST(!pthread_create(&thread, NULL, join_alone_and_exec, NULL));
+	start_thread(join_alone_and_exec, 0);
 	return run_loop((void *)1) ? 35 : 36;
 }
 
 /* Starts @child() as the target of a session with ranges, and waits until it runs a new program. */
 static pid_t follow(struct __test_metadata *_metadata, u32 on_exec, int (*child)(void))
 {
-	struct profil_range range = range_of_loops(page, 4);
 	pid_t pid;
 
 	fd = must_enable(must_open(.exec = on_exec));
-	pid = spawn(child);
-	ASSERT_TRUE(step_is(1));
-	ASSERT_EQ(0, descriptor_add(fd, shared->space, &range, 1));
-	shared->step = 2;
+	pid = spawn_counted(child);
 	ASSERT_TRUE(await(is_new_program(pid)));
 	return pid;
 }
@@ -145,6 +140,8 @@ TEST_F(session, continues_when_exec_fails)
 /* The path of a program that exists only during a test. */
 static char program[64];
 
+#define NEED_USERS()	NEED_ROOT("to make a program of another user")
+
 static int program_create(mode_t mode, bool capable)
 {
 	/* CAP_NET_RAW, permitted and effective; in the file's byte order, little-endian. */
@@ -158,17 +155,13 @@ static int program_create(mode_t mode, bool capable)
 	return err;
 }
 
-static int join_as_user_and_exec(unsigned int hits)
+/* Before the exec, the process has ticks if the session is on. */
+static int join_as_user_and_exec(void)
 {
 	MUST(!setresgid(USER, USER, USER) && !setresuid(USER, USER, USER));
 	join_session(PROFIL_SCOPE_PROCESS);
-	MUST(loop_until(0, stats_now().hit >= hits));
+	MUST(loop_until(0, stats_now().hit >= 3 || stats_now().state == PROFIL_STATE_OFF));
 	return execve(program, new_argv, new_envp);
-}
-
-static int join_as_user_tick_and_exec(void)
-{
-	return join_as_user_and_exec(3);
 }
 
 TEST_F(session, does_not_follow_into_a_program_that_gains_privilege)
@@ -178,30 +171,27 @@ TEST_F(session, does_not_follow_into_a_program_that_gains_privilege)
 		mode_t mode;
 		bool capable;
 		bool follow;
-	} cases[] = {
+	} *c, cases[] = {
 		{ "an ordinary program", 0755, false, true },
 		{ "set-user-ID", 04755, false, false },
 		{ "set-group-ID", 02755, false, false },
 		{ "not to be read", 0711, false, false },
 		{ "with capabilities", 0755, true, false },
 	};
-	unsigned int i;
 	pid_t child;
 	int err;
 
-	SKIP_IF(geteuid(), "only root can make a program of another user");
-	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+	NEED_USERS();
+	for (c = cases; c < cases + ARRAY_SIZE(cases); c++) {
 		memset(page, 0, sizeof(page));
 		shared->step = 0;
-		err = program_create(cases[i].mode, cases[i].capable);
-		if (err == -EOPNOTSUPP) {
-			TH_LOG("%s: %s cannot hold that", cases[i].what, program);
+		err = program_create(c->mode, c->capable);
+		TH_LOG("%s%s", c->what, err ? ": the file cannot hold that" : "");
+		if (err == -EOPNOTSUPP)
 			continue;
-		}
 		ASSERT_EQ(0, err);
-		TH_LOG("%s", cases[i].what);
-		child = follow(_metadata, PROFIL_EXEC_FOLLOW, join_as_user_tick_and_exec);
-		if (cases[i].follow)
+		child = follow(_metadata, PROFIL_EXEC_FOLLOW, join_as_user_and_exec);
+		if (c->follow)
 			expect_ticks_of(_metadata, child);
 		else
 			expect_no_ticks_of(_metadata, child);
@@ -210,9 +200,8 @@ TEST_F(session, does_not_follow_into_a_program_that_gains_privilege)
 	}
 }
 
-/* The result of a read() by another thread. */
+/* The results of two calls of read() by another thread. */
 static struct {
-	pthread_t thread;
 	atomic_bool done;
 	ssize_t first, second;
 	u64 buffer[1024];
@@ -220,11 +209,10 @@ static struct {
 
 static void *read_to_the_end(void *unused)
 {
-	(void)unused;
 	reader.first = read(fd, reader.buffer, sizeof(reader.buffer));
 	reader.second = read(fd, (char *)reader.buffer + reader.first, 4096);
 	reader.done = true;
-	return NULL;
+	return unused;
 }
 
 /* Starts a target that executes a set-user-ID program. The session is not enabled: no ticks. */
@@ -234,7 +222,7 @@ static pid_t leave(struct __test_metadata *_metadata, u32 on_exec, u32 nr_record
 
 	ASSERT_EQ(0, program_create(04755, false));
 	fd = must_open(.exec = on_exec, .nr_records = nr_records);
-	child = SPAWN(join_as_user_and_exec(0));
+	child = spawn(join_as_user_and_exec);
 	ASSERT_TRUE(step_is(1));
 	return child;
 }
@@ -244,14 +232,14 @@ TEST_F(session, tells_a_waiting_reader_that_a_program_gains_privilege_and_then_e
 	const struct profil_record *r = (void *)reader.buffer;
 	pid_t child;
 
-	SKIP_IF(geteuid(), "only root can make a program of another user");
+	NEED_USERS();
 	child = leave(_metadata, PROFIL_EXEC_FOLLOW, 16);
-	ASSERT_EQ(0, pthread_create(&reader.thread, NULL, read_to_the_end, NULL));
+	start_thread(read_to_the_end, 0);
 	shared->step = 2;
 	EXPECT_TRUE(await(reader.done));
 	EXPECT_EQ((ssize_t)r->size, reader.first);
 	EXPECT_EQ(0, reader.second);
-	pthread_join(reader.thread, NULL);
+	stop_threads();
 	EXPECT_EQ((u32)(PROFIL_RECORD_DETACHED | PROFIL_RECORD_FILE), r->flags);
 	EXPECT_EQ(0, strcmp(program, r->path));
 	EXPECT_EQ(child, r->pid);
@@ -268,7 +256,7 @@ TEST_F(session, counts_as_unfollowed_what_it_has_no_room_to_tell)
 {
 	pid_t child;
 
-	SKIP_IF(geteuid(), "only root can make a program of another user");
+	NEED_USERS();
 	child = leave(_metadata, PROFIL_EXEC_FOLLOW, 1);
 	/* The only record is that of another target. */
 	must_sample(fd, PROFIL_SCOPE_PROCESS, NULL, 0);
@@ -286,7 +274,7 @@ TEST_F(session, tells_nobody_of_an_exec_that_it_would_not_follow_anyway)
 {
 	pid_t child;
 
-	SKIP_IF(geteuid(), "only root can make a program of another user");
+	NEED_USERS();
 	child = leave(_metadata, PROFIL_EXEC_OFF, 16);
 	shared->step = 2;
 	EXPECT_TRUE(await(!stats_now().targets));

@@ -86,7 +86,7 @@ TEST_F(session, shared_by_fork_counts_exactly_in_the_creators_memory)
 	EXPECT_LE(10U, page[0]);
 	EXPECT_LE(1U, page[2]);
 	EXPECT_EQ(s.hit, page[0] + page[2]);
-	EXPECT_EQ(self->locked + PAGE, pinned_bytes());
+	EXPECT_EQ(locked + PAGE, pinned_bytes());
 }
 
 static int outside_after_the_add(void)
@@ -120,9 +120,7 @@ TEST_F(session, shared_by_fork_has_no_range_in_the_child_that_the_parent_gets_la
 /* The session of the forking thread continues in the first thread of the child. */
 static int run_2_beside_1(void)
 {
-	pthread_t thread;
-
-	MUST(!pthread_create(&thread, NULL, run_loop, (void *)1));
+	start_thread(run_loop, 1);
 	MUST(loop_until(2, *(volatile u32 *)&shared->page[2] >= 10));
 	return shared->page[1] ? 59 : 0;
 }

@@ -65,14 +65,17 @@ TEST_F(session, counts_toward_the_limit_when_it_is_inherited)
 	expect_no_more_in_a_child(_metadata, PROFIL_SCOPE_THREAD);
 }
 
-/* Adds a range far above a small RLIMIT_MEMLOCK. */
-static int add_very_much(void)
+/*
+ * Adds a range far above a small RLIMIT_MEMLOCK. The kernel allocates nothing for the 2^22 pages of
+ * the buffer: an array would take 32 MiB.
+ */
+TEST_F_CHILD(session, beyond_RLIMIT_MEMLOCK_is_refused_before_it_allocates)
 {
 	struct profil_range range;
 	u64 size = 1ULL << 36;
 	void *buffer;
 
-	MUST(geteuid() || (!setresgid(1000, 1000, 1000) && !setresuid(1000, 1000, 1000)));
+	MUST(geteuid() || (!setresgid(USER, USER, USER) && !setresuid(USER, USER, USER)));
 	limit_memlock(65536);
 	buffer = mmap(NULL, size, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -84,11 +87,7 @@ static int add_very_much(void)
 	return pinned_bytes() ? 99 : 0;
 }
 
-/* The kernel allocates nothing for the 2^22 pages of the buffer: an array would take 32 MiB. */
-TEST_F_CALL(session, beyond_RLIMIT_MEMLOCK_is_refused_before_it_allocates,
-	    EXPECT_EQ(0, status_of(spawn(add_very_much))))
-
-static int exceed_limit(void)
+TEST_F_CHILD(session, is_charged_to_the_creators_RLIMIT_MEMLOCK)
 {
 	static u32 pages[2][PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 	struct profil_range ranges[] = {
@@ -106,8 +105,5 @@ static int exceed_limit(void)
 	MUST(pinned_bytes() == PAGE);
 	return descriptor_remove(fd, PROFIL_SPACE_SELF, 0, UINT64_MAX) == 1 ? 0 : 108;
 }
-
-TEST_F_CALL(session, is_charged_to_the_creators_RLIMIT_MEMLOCK,
-	    EXPECT_EQ(0, status_of(spawn(exceed_limit))))
 
 TEST_HARNESS_MAIN

@@ -4,6 +4,8 @@
  */
 #include "session.h"
 
+#include "records.h"
+
 static u32 other[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 
 TEST_F(session, refuses_overlapping_ranges_and_stays_unchanged)
@@ -29,8 +31,7 @@ TEST_F(session, refuses_overlapping_ranges_and_stays_unchanged)
 		};
 
 		EXPECT_EQ(-EINVAL, descriptor_add(fd, PROFIL_SPACE_SELF, ranges, 3));
-		EXPECT_EQ(PAGE, stats_now().locked);
-		EXPECT_EQ(self->locked + PAGE, pinned_bytes());
+		EXPECT_LOCKED(PAGE);
 	}
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
 	/* None of the valid ranges was added. */
@@ -91,15 +92,9 @@ TEST_F(session, removes_only_ranges_that_lie_within_the_addresses)
 	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &ranges[3], 2));
 	EXPECT_TRUE(loop_until(3, count_of(3) > counted));
 	EXPECT_EQ((int)LOOPS, descriptor_remove(fd, PROFIL_SPACE_SELF, 0, UINT64_MAX));
-	EXPECT_EQ(self->locked, pinned_bytes());
-	EXPECT_EQ(0U, stats_now().locked);
+	EXPECT_LOCKED(0U);
 	DISABLE_EXACT(page);
 }
-
-#define EXPECT_LOCKED(bytes) do {						\
-	EXPECT_EQ(bytes, stats_now().locked);					\
-	EXPECT_EQ(self->locked + (bytes), pinned_bytes());			\
-} while (0)
 
 TEST_F(session, unpins_a_page_with_its_last_range)
 {
@@ -180,27 +175,10 @@ static int inherit_and_lose(void)
 	return *count == now ? 0 : 95;
 }
 
-/* Reads records until one is of @pid. Returns the id of its address space. */
-static u64 recorded_space(pid_t pid)
-{
-	static u64 buffer[8192];
-	const struct profil_record *r;
-	ssize_t size;
-
-	do {
-		size = read(fd, buffer, sizeof(buffer));
-		for (r = (void *)buffer; (char *)r < (char *)buffer + size;
-		     r = (void *)((char *)r + r->size))
-			if (r->pid == pid)
-				return r->space;
-	} while (size > 0);
-	return PROFIL_SPACE_SELF;
-}
-
 TEST_F(session, removes_an_inherited_range_from_one_address_space_at_a_time)
 {
 	struct profil_range range = range_of_loops(shared->page, 4);
-	u64 outside, of_records, space;
+	u64 outside, of_records, space = 0;
 	pid_t child;
 	u32 now;
 
@@ -217,22 +195,12 @@ TEST_F(session, removes_an_inherited_range_from_one_address_space_at_a_time)
 	EXPECT_EQ(of_records + PAGE, stats_now().locked);
 	shared->step = 2;
 	ASSERT_TRUE(step_is(3));
-	space = recorded_space(child);
-	ASSERT_NE(PROFIL_SPACE_SELF, space);
+	ASSERT_TRUE(await(read_all() || records_where(r, r->pid == child && (space = r->space))));
 	EXPECT_EQ(1, descriptor_remove(fd, space, 0, UINT64_MAX));
-	EXPECT_EQ(of_records, stats_now().locked);
-	EXPECT_EQ(self->locked + of_records, pinned_bytes());
+	EXPECT_LOCKED(of_records);
 	shared->step = 4;
 	EXPECT_EQ(0, status_of(child));
 	DISABLE_EXACT(shared->page);
-}
-
-static void *run_all_loops(void *unused)
-{
-	(void)unused;
-	for (unsigned int i = 0; !enough; i = (i + 1) % LOOPS)
-		loop_run(i, LOOP_BURST / 4);
-	return NULL;
 }
 
 #define MANY	1000U
@@ -262,7 +230,6 @@ TEST_F_TIMEOUT(session, adds_and_removes_1000_ranges_of_one_histogram_while_it_c
 	struct profil_query query;
 	struct profil_stats s;
 	u64 outside, then, sum = 0;
-	pthread_t thread;
 	unsigned int i;
 
 	ASSERT_EQ(0, device_query(&query));
@@ -270,7 +237,7 @@ TEST_F_TIMEOUT(session, adds_and_removes_1000_ranges_of_one_histogram_while_it_c
 	for (i = 0; i < MANY; i++)
 		ranges[i] = one_of_many(i, counters);
 	fd = must_sample(must_open(), PROFIL_SCOPE_PROCESS, NULL, 0);
-	ASSERT_EQ(0, pthread_create(&thread, NULL, run_all_loops, NULL));
+	start_thread(run_all_loops, 0);
 
 	/* First one at a time, then in batches. Each page is pinned once. */
 	for (i = 0; i < 100; i++)
@@ -295,8 +262,7 @@ TEST_F_TIMEOUT(session, adds_and_removes_1000_ranges_of_one_histogram_while_it_c
 		ASSERT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_SELF, ranges[i].start,
 					       ranges[i].end));
 	}
-	enough = true;
-	pthread_join(thread, NULL);
+	stop_threads();
 	ASSERT_DISABLE(fd, &s);
 	for (i = 0; i < MANY; i++) {
 		sum += counters[i];
@@ -313,19 +279,17 @@ TEST_F(session, loses_no_tick_while_ranges_are_added_and_removed)
 	struct profil_range range = range_of_loops(page, 4), witness = range_of_loops(other, 4);
 	struct profil_range dummy = range_of(0x10000, 0x10010, &page[100], 1, 4);
 	struct profil_stats s, w;
-	pthread_t thread;
 	unsigned int i;
 
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &witness, 1));
 	fd = must_sample(must_open(), PROFIL_SCOPE_PROCESS, &range, 1);
-	ASSERT_EQ(0, pthread_create(&thread, NULL, run_all_loops, NULL));
+	start_thread(run_all_loops, 0);
 	for (i = 0; i < 100; i++) {
 		ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &dummy, 1));
 		ASSERT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_SELF, 0x10000, 0x10010));
 	}
 	EXPECT_TRUE(await(stats_now().hit >= 100));
-	enough = true;
-	pthread_join(thread, NULL);
+	stop_threads();
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &w));
 	EXPECT_EXACT(s, page);

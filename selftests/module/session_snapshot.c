@@ -13,63 +13,56 @@ static u32 other[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
  */
 static char ballast[2 << 20], ballast_copy[2 << 20];
 
-static pthread_t threads[4];
+static u32 copy[LOOPS];
 
-static void start_threads(void)
+/* Copies the counters, not in their order, with @flags. They must agree with the statistics. */
+static struct profil_stats snapshot(struct __test_metadata *_metadata, u32 flags)
 {
-	for (uintptr_t i = 0; i < ARRAY_SIZE(threads); i++)
-		MUST(!pthread_create(&threads[i], NULL, run_loop, (void *)i));
+	const struct profil_copy copies[] = {
+		{ addr(&page[3]), addr(&copy[3]), 4 * (LOOPS - 3) },
+		{ addr(page), addr(copy), 4 * 3 },
+		{ addr(ballast), addr(ballast_copy), sizeof(ballast) },
+	};
+	struct profil_stats s;
+
+	memset(copy, 0xff, sizeof(copy));
+	ASSERT_EQ(0, descriptor_snapshot(fd, flags, copies, 3, &s));
+	ASSERT_TRUE(accounted(&s));
+	ASSERT_EQ(s.hit, counters_sum(copy, 4, LOOPS));
+	return s;
 }
 
-static void join_threads(void)
+static void start_4_threads(void)
 {
-	enough = true;
-	for (unsigned int i = 0; i < ARRAY_SIZE(threads); i++)
-		pthread_join(threads[i], NULL);
+	for (unsigned int i = 0; i < 4; i++)
+		start_thread(run_loop, i);
 }
 
 TEST_F_TIMEOUT(session, has_snapshots_that_agree_with_its_statistics, 120)
 {
-	u32 copy[LOOPS], last[LOOPS] = {};
-	const struct profil_copy copies[] = {
-		{ addr(page), addr(copy), 4 * 3 },
-		{ addr(&page[3]), addr(&copy[3]), 4 * (LOOPS - 3) },
-		{ addr(ballast), addr(ballast_copy), sizeof(ballast) },
-	};
+	u32 last[LOOPS] = {};
 	struct profil_stats s;
-	unsigned int i, j;
 
 	open_session(page);
-	start_threads();
-	for (i = 0; i < 60 || s.hit < 200; i++) {
-		memset(copy, 0xff, sizeof(copy));
-		ASSERT_EQ(0, descriptor_snapshot(fd, 0, copies, 3, &s));
+	start_4_threads();
+	for (unsigned int i = 0; i < 60 || s.hit < 200; i++) {
+		s = snapshot(_metadata, 0);
 		ASSERT_EQ((u32)PROFIL_STATE_ON, s.state);
-		ASSERT_TRUE(accounted(&s));
-		ASSERT_EQ(s.hit, counters_sum(copy, 4, LOOPS));
-		for (j = 0; j < LOOPS; j++)
+		for (unsigned int j = 0; j < LOOPS; j++)
 			ASSERT_LE(last[j], copy[j]);
 		memcpy(last, copy, sizeof(last));
 		ASSERT_GT(20000U, i);
 	}
-	join_threads();
+	stop_threads();
 	s = DISABLE_EXACT(page);
 	dropped_here(_metadata, &s);
 	/* The same holds for a disabled session. */
-	ASSERT_EQ(0, descriptor_snapshot(fd, 0, copies, 2, &s));
-	EXPECT_EXACT(s, copy);
-	EXPECT_EQ((u32)PROFIL_STATE_OFF, s.state);
+	EXPECT_EQ((u32)PROFIL_STATE_OFF, snapshot(_metadata, 0).state);
 }
 
 TEST_F_TIMEOUT(session, loses_no_tick_in_snapshots_that_reset, 120)
 {
 	struct profil_range witness = range_of_loops(other, 4);
-	u32 copy[LOOPS];
-	const struct profil_copy copies[] = {
-		{ addr(&page[4]), addr(&copy[4]), 4 * (LOOPS - 4) },
-		{ addr(page), addr(copy), 4 * 4 },
-		{ addr(ballast), addr(ballast_copy), sizeof(ballast) },
-	};
 	u64 total[LOOPS] = {}, hit = 0, ticks = 0, uncounted = 0, most = 0;
 	struct profil_stats s, w;
 	unsigned int rounds, j;
@@ -77,11 +70,9 @@ TEST_F_TIMEOUT(session, loses_no_tick_in_snapshots_that_reset, 120)
 	/* The loops run only while both sessions are on. */
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &witness, 1));
 	open_session(page);
-	start_threads();
+	start_4_threads();
 	for (rounds = 0; rounds < 60 || hit < 200; rounds++) {
-		ASSERT_EQ(0, descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, copies, 3, &s));
-		ASSERT_TRUE(accounted(&s));
-		ASSERT_EQ(s.hit, counters_sum(copy, 4, LOOPS));
+		s = snapshot(_metadata, PROFIL_SNAPSHOT_RESET);
 		for (j = 0; j < LOOPS; j++)
 			total[j] += copy[j];
 		hit += s.hit;
@@ -91,7 +82,7 @@ TEST_F_TIMEOUT(session, loses_no_tick_in_snapshots_that_reset, 120)
 			most = s.ticks;
 		ASSERT_GT(20000U, rounds);
 	}
-	join_threads();
+	stop_threads();
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &w));
 	EXPECT_EXACT(s, page);
@@ -136,18 +127,11 @@ TEST_F(session, can_be_reset_without_a_copy)
 /* A tool reads the counters after its target exited. @removed: the buffer is unpinned, too. */
 static void copy_and_reset(struct __test_metadata *_metadata, bool removed)
 {
-	struct profil_range range = range_of_loops(page, 4);
-	u32 copy[LOOPS];
 	const struct profil_copy all = { addr(page), addr(copy), sizeof(copy) };
 	struct profil_stats s;
-	pid_t child;
 
 	fd = must_enable(must_open());
-	child = spawn(join_and_burn);
-	ASSERT_TRUE(step_is(1));
-	ASSERT_EQ(0, descriptor_add(fd, shared->space, &range, 1));
-	shared->step = 2;
-	EXPECT_EQ(0, status_of(child));
+	EXPECT_EQ(0, status_of(spawn_counted(join_and_burn)));
 	EXPECT_TRUE(await(!stats_now().targets));
 	EXPECT_EQ(PAGE, stats_now().locked);
 	if (removed)
@@ -167,7 +151,6 @@ TEST_F_CALL(session, can_be_copied_and_reset_after_its_buffers_are_unpinned,
 
 TEST_F(session, is_not_reset_if_the_copy_fails)
 {
-	static u32 copy[LOOPS];
 	struct profil_copy bad[] = {
 		{ addr(page), addr(copy), 4 * LOOPS },
 		{ 16, addr(copy), 4 * LOOPS },
@@ -191,7 +174,6 @@ TEST_F(session, is_not_reset_if_the_copy_fails)
 TEST_F(session, is_copied_and_reset_through_tagged_addresses)
 {
 	const u64 tag = 0x5aULL << 56;
-	u32 copy[LOOPS];
 	const struct profil_copy copies[] = {
 		{ addr(page) | tag, addr(copy) | tag, sizeof(copy) },
 	};

@@ -10,8 +10,9 @@ TEST_F(session, of_one_thread_does_not_count_the_others)
 {
 	struct profil_range range = range_of_loops(page, 4);
 	struct profil_stats s;
-	pthread_t thread = run_loop_1_beside();
 
+	start_thread(run_loop, 1);
+	ASSERT_TRUE(await(thread_id));
 	for (unsigned int i = 0; i < 2; i++) {
 		memset(page, 0, sizeof(page));
 		ASSERT_OPEN(fd, 0);
@@ -25,25 +26,18 @@ TEST_F(session, of_one_thread_does_not_count_the_others)
 		EXPECT_EQ(1U, s.targets);
 		close_session();
 	}
-	enough = true;
-	pthread_join(thread, NULL);
+	stop_threads();
 }
 
 TEST_F(session, of_a_process_counts_existing_and_new_threads)
 {
-	struct profil_stats s;
-	pthread_t threads[2];
-
-	ASSERT_EQ(0, pthread_create(&threads[0], NULL, run_loop, (void *)1));
+	start_thread(run_loop, 1);
 	open_session(page);
-	ASSERT_EQ(0, pthread_create(&threads[1], NULL, run_loop, (void *)2));
+	start_thread(run_loop, 2);
 	EXPECT_TRUE(await(count_of(1) >= 5 && count_of(2) >= 5));
-	enough = true;
-	pthread_join(threads[0], NULL);
-	pthread_join(threads[1], NULL);
+	stop_threads();
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
-	s = DISABLE_EXACT(page);
-	EXPECT_EQ(1U, s.targets);
+	EXPECT_EQ(1U, DISABLE_EXACT(page).targets);
 }
 
 /* Each worker has its own session, which counts in its own page. */
@@ -105,7 +99,7 @@ TEST_F(session, is_exact_beside_three_others_of_the_same_task)
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, &ranges[1], 1));
 	fd = must_sample(must_open(), PROFIL_SCOPE_PROCESS, &ranges[2], 1);
 	tool = must_sample(must_open(), PROFIL_SCOPE_THREAD, &ranges[3], 1);
-	EXPECT_EQ(self->locked + 4 * PAGE, pinned_bytes());
+	EXPECT_EQ(locked + 4 * PAGE, pinned_bytes());
 
 	for (i = 0; i < LOOPS; i++)
 		EXPECT_TRUE(descriptor_burn(tool, i, 5));
