@@ -11,6 +11,7 @@
 
 #include <poll.h>
 
+#include "beside.h"
 #include "delay.h"
 #include "loop.h"
 #include "process.h"
@@ -33,34 +34,32 @@ static struct shared {
 	atomic_int faulted;
 } *shared;
 
-static char *much;
-static size_t amount;			/* bytes that a child writes */
-static int ends[2];			/* of a pipe */
-static unsigned int nr_held;
+#define BUSY		8U		/* children */
 
-static void make_pipe(void)
-{
-	MUST(!pipe2(ends, O_CLOEXEC) && !fcntl(ends[0], F_SETFL, O_NONBLOCK));
-}
+static size_t amount = MUCH;		/* bytes that a child writes */
+static int ends[2];			/* of the pipe of the last child */
+static pid_t children[BUSY];		/* which are busy until the end of the test */
+static unsigned int nr_children;
 
 FIXTURE(complete) {
 	long long users;
 };
 
+/* From now on, a call of mmap() by a holder keeps mmap_lock. */
 FIXTURE_SETUP(complete)
 {
 	shared = map_shared(sizeof(*shared));
-	much = map_private(MUCH);
-	make_pipe();
-	ASSERT_LE(0, device_fd());
+	ASSERT_DEVICE();
 	self->users = module_users();
-	amount = MUCH;
+	DELAY("function=mmap_region ms=0 sleep=1 hold=1 comm=" HOLDER);
 }
 
 FIXTURE_TEARDOWN(complete)
 {
 	close(fd);
 	delay_release();
+	while (nr_children)
+		EXPECT_EQ(128 + SIGKILL, killed(children[--nr_children]));
 	EXPECT_TRUE(await(!delay_unload()));
 	EXPECT_TRUE(await(module_users() == self->users));
 }
@@ -79,16 +78,15 @@ static void *hold_lock(void *unused)
 /* While its other thread holds mmap_lock, the child runs a loop, or is busy in one long call. */
 static int be_busy(void)
 {
+	char *much = map_private(amount);
 	pthread_t thread;
 
 	/* The test of the unload needs a child that does not use the module. */
 	device_close();
 	MUST(!pthread_create(&thread, NULL, hold_lock, NULL));
 	/* Has all faults now, since they would wait for mmap_lock. */
-	memset(much, 1, amount);
+	MUST(!mlockall(MCL_CURRENT));
 	shared->faulted = 1;
-	loop_run(1, 1);
-	MUST(!write(ends[1], much, 0));
 	ready = true;
 	while (shared->step < 1)
 		sched_yield();
@@ -110,9 +108,10 @@ static pid_t spawn_busy(bool in_user)
 
 	shared->step = 0;
 	shared->in_user = in_user;
+	MUST(!pipe2(ends, O_CLOEXEC) && !fcntl(ends[0], F_SETFL, O_NONBLOCK));
 	child = spawn(be_busy);
-	nr_held++;
-	MUST(await(delay_hits() == nr_held));
+	children[nr_children++] = child;
+	MUST(await(delay_hits() == nr_children));
 	shared->step = 1;
 	MUST(in_user ? await(shared->step == 2) : poll(&polled, 1, 60000) > 0);
 	return child;
@@ -123,12 +122,9 @@ static void attach(pid_t child)
 	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, child, NULL));
 }
 
-/* Opens a session of the child, and turns it on. */
-static void open_for(pid_t child, u32 nr_records)
+static void open_session(u32 nr_records)
 {
-	fd = must_open(.period = PERIOD, .nr_records = nr_records);
-	attach(child);
-	must_enable(fd);
+	fd = must_enable(must_open(.period = PERIOD, .nr_records = nr_records));
 }
 
 /* Empties the pipe once. Returns the number of bytes. */
@@ -167,27 +163,24 @@ static bool drain_all(pid_t child)
 	return await((drain(), waits_for_lock(child)));
 }
 
-#define HOLD_LOCK() DELAY("function=mmap_region ms=0 sleep=1 hold=1 comm=" HOLDER)
-
 /* Makes a child in a call that has had some @ticks, whose records wait for mmap_lock. */
 static pid_t spawn_in_call(u32 nr_records, u64 ticks)
 {
 	pid_t child = spawn_busy(false);
 
-	open_for(child, nr_records);
+	open_session(nr_records);
+	attach(child);
 	MUST(drain_until(ticks));
 	return child;
 }
 
 TEST_F(complete, records_of_a_call_are_completed_when_it_returns)
 {
-	const struct profil_record *first = NULL, *r;
+	pid_t child = spawn_in_call(ENOUGH, 20);
+	const struct profil_record *first = NULL;
 	unsigned int same = 0;
 	struct profil_stats s;
-	pid_t child;
 
-	HOLD_LOCK();
-	child = spawn_in_call(ENOUGH, 20);
 	/* The child is in the call, and has no other records. */
 	EXPECT_EQ(0, read_all());
 	EXPECT_EQ(0U, nr);
@@ -196,13 +189,10 @@ TEST_F(complete, records_of_a_call_are_completed_when_it_returns)
 	EXPECT_EQ(0U, nr);
 	delay_release();
 	EXPECT_TRUE(await(shared->step == 2 && !read_all() && nr >= 20));
-	EXPECT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_EQ(128 + SIGKILL, killed(child));
-	EXPECT_LE(0, read_all());
+	ASSERT_DISABLE(fd, &s);
+	EXPECT_EQ(0, read_all());
 	EXPECT_EQ(s.outside, nr);
-	EXPECT_TRUE(accounted(&s));
-	for (unsigned int i = 0; i < nr; i++) {
-		r = records[i];
+	for_each_record(r) {
 		if (!(r->flags & PROFIL_RECORD_SYSTEM) || !(r->flags & PROFIL_RECORD_MAPPED))
 			continue;
 		if (!first)
@@ -218,13 +208,11 @@ TEST_F(complete, records_of_a_call_are_completed_when_it_returns)
 
 TEST_F(complete, record_of_a_loop_waits_for_the_lock)
 {
+	pid_t child = spawn_busy(true);
 	struct profil_stats s;
-	unsigned int n;
-	pid_t child;
 
-	HOLD_LOCK();
-	child = spawn_busy(true);
-	open_for(child, ENOUGH);
+	open_session(ENOUGH);
+	attach(child);
 	EXPECT_TRUE(await(waits_for_lock(child)));
 	EXPECT_LE(1U, stats_now().outside);
 	EXPECT_EQ(0, read_all());
@@ -232,20 +220,17 @@ TEST_F(complete, record_of_a_loop_waits_for_the_lock)
 	delay_release();
 	EXPECT_TRUE(await(!read_all() && nr));
 	EXPECT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_EQ(128 + SIGKILL, killed(child));
-	EXPECT_LE(0, read_all());
+	EXPECT_EQ(0, read_all());
 	EXPECT_EQ(s.outside, nr);
-	n = records_where(r, in_loop(r, addr(loops_text), 1) && r->flags & PROFIL_RECORD_MAPPED);
-	EXPECT_LE(1U, n);
+	EXPECT_LE(1U, records_where(r, in_loop(r, addr(loops_text), 1) &&
+				       r->flags & PROFIL_RECORD_MAPPED));
 }
 
 TEST_F(complete, records_of_a_call_can_be_read_when_the_session_is_off)
 {
+	pid_t child = spawn_in_call(ENOUGH, 20);
 	struct profil_stats s;
-	pid_t child;
 
-	HOLD_LOCK();
-	child = spawn_in_call(ENOUGH, 20);
 	EXPECT_EQ(0, descriptor_disable(fd, &s));
 	EXPECT_LE(20U, s.outside);
 	EXPECT_EQ(0, read_all());
@@ -263,7 +248,6 @@ TEST_F(complete, records_of_a_call_can_be_read_when_the_session_is_off)
 	delay_release();
 	EXPECT_TRUE(await(!read_all() && nr >= 20));
 	EXPECT_EQ(0U, records_where(r, r->flags & PROFIL_RECORD_PENDING));
-	EXPECT_EQ(128 + SIGKILL, killed(child));
 }
 
 /*
@@ -288,129 +272,83 @@ static bool another_leaves_complete_records(unsigned int n)
 /* The call of the first child uses up all slots. The second child still leaves complete records. */
 TEST_F(complete, call_does_not_use_up_the_ring)
 {
-	pid_t child;
-
-	HOLD_LOCK();
-	child = spawn_in_call(FEW, 2 * FEW);
+	spawn_in_call(FEW, 2 * FEW);
 	EXPECT_LT(0U, stats_now().dropped_record);
 	EXPECT_TRUE(another_leaves_complete_records(4 * FEW));
 	EXPECT_LE(FEW / 2U, records_where(r, r->flags & PROFIL_RECORD_PENDING));
-	delay_release();
-	EXPECT_EQ(128 + SIGKILL, killed(child));
 }
-
-#define SLEEPERS	8
 
 /* There are as many slots as tasks that have had ticks in a call, and sleep in it. */
 TEST_F(complete, sleeping_tasks_do_not_use_up_the_ring)
 {
-	int pipes[SLEEPERS][2];
-	pid_t children[SLEEPERS];
-
-	HOLD_LOCK();
 	amount = MUCH / 4;
-	for (unsigned int i = 0; i < SLEEPERS; i++) {
-		memcpy(pipes[i], ends, sizeof(ends));
-		make_pipe();
-		children[i] = spawn_busy(false);
-		if (i)
-			attach(children[i]);
-		else
-			open_for(children[i], SLEEPERS);
+	open_session(BUSY);
+	for (unsigned int i = 0; i < BUSY; i++) {
+		attach(spawn_busy(false));
 		EXPECT_TRUE(drain_until(4));
 		EXPECT_EQ(0, read_all());
 	}
-	EXPECT_TRUE(another_leaves_complete_records(4 * SLEEPERS));
-	delay_release();
-	for (unsigned int i = 0; i < SLEEPERS; i++) {
-		EXPECT_EQ(128 + SIGKILL, killed(children[i]));
-		close(pipes[i][0]);
-		close(pipes[i][1]);
-	}
+	EXPECT_TRUE(another_leaves_complete_records(4 * BUSY));
 }
 
 /* As many tasks as there are slots have left user mode, and wait for mmap_lock in task work. */
 TEST_F(complete, tasks_that_wait_for_the_lock_do_not_use_up_the_ring)
 {
-	pid_t children[SLEEPERS];
-
-	HOLD_LOCK();
 	amount = PAGE;
-	for (unsigned int i = 0; i < SLEEPERS; i++) {
-		children[i] = spawn_busy(true);
-		if (i)
-			attach(children[i]);
-		else
-			open_for(children[i], SLEEPERS);
+	open_session(BUSY);
+	for (unsigned int i = 0; i < BUSY; i++) {
+		attach(spawn_busy(true));
 		EXPECT_TRUE(await((read_all(), waits_for_lock(children[i]))));
 	}
-	EXPECT_TRUE(another_leaves_complete_records(4 * SLEEPERS));
+	EXPECT_TRUE(another_leaves_complete_records(4 * BUSY));
 	EXPECT_LE(1U, records_where(r, r->flags & PROFIL_RECORD_PENDING));
-	delay_release();
-	for (unsigned int i = 0; i < SLEEPERS; i++)
-		EXPECT_EQ(128 + SIGKILL, killed(children[i]));
 }
 
 /* The child cannot exit without mmap_lock, but it does not wait for its records. */
 TEST_F(complete, records_of_a_killed_task_do_not_wait_for_the_lock)
 {
+	pid_t child = spawn_in_call(ENOUGH, 20);
 	struct profil_stats s;
-	pid_t child;
 
-	HOLD_LOCK();
-	child = spawn_in_call(ENOUGH, 20);
 	kill(child, SIGKILL);
 	EXPECT_TRUE(await(!read_all() && nr >= 20));
 	EXPECT_LE(20U, records_where(r, r->flags & (PROFIL_RECORD_PENDING | without_pc)));
 	delay_release();
 	EXPECT_EQ(128 + SIGKILL, status_of(child));
+	nr_children = 0;
 	EXPECT_TRUE(await(read_all() == 1));
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	ASSERT_DISABLE(fd, &s);
 	EXPECT_EQ(s.outside, nr);
-	EXPECT_TRUE(accounted(&s));
 }
 
 /* The fixture checks the references to the module, while the child is still in the call. */
 TEST_F(complete, descriptor_can_be_closed_during_a_call)
 {
-	pid_t child;
-
-	HOLD_LOCK();
-	child = spawn_in_call(ENOUGH, 20);
+	spawn_in_call(ENOUGH, 20);
 	close_session();
 	EXPECT_TRUE(await(module_users() == self->users));
 	EXPECT_TRUE(await((drain(), shared->step == 2)));
-	delay_release();
-	EXPECT_EQ(128 + SIGKILL, killed(child));
 }
 
 /* Until the child has mmap_lock, it is in a function of the module, which cannot be unloaded. */
 TEST_F(complete, descriptor_can_be_closed_while_a_task_completes_its_records)
 {
-	pid_t child;
-
-	HOLD_LOCK();
-	child = spawn_in_call(ENOUGH, 20);
-	EXPECT_TRUE(drain_all(child));
+	EXPECT_TRUE(drain_all(spawn_in_call(ENOUGH, 20)));
 	close_session();
 	EXPECT_TRUE(await(module_users() == self->users + 1));
 	EXPECT_EQ(1, shared->step);
 	delay_release();
 	EXPECT_TRUE(await(shared->step == 2 && module_users() == self->users));
-	EXPECT_EQ(128 + SIGKILL, killed(child));
 }
 
 /* The child keeps the ring of the session in use, but not its unwind tables. */
 TEST_F(complete, tables_are_freed_while_a_task_completes_its_records)
 {
 	const struct profil_unwind_rule rule = { .kind = PROFIL_UNWIND_OUTERMOST };
-	long long before;
-	pid_t child;
+	pid_t child = spawn_busy(true);
+	long long before = usage().areas;
 	int err;
 
-	HOLD_LOCK();
-	child = spawn_busy(true);
-	before = usage().areas;
 	fd = must_open(.period = PERIOD, .nr_records = FEW, .stack_depth = DEPTH);
 	EXPECT_EQ(before + 1, usage().areas);
 	err = unwind_give(fd, loops_text, rule);
@@ -426,18 +364,15 @@ TEST_F(complete, tables_are_freed_while_a_task_completes_its_records)
 	EXPECT_TRUE(waits_for_lock(child));
 	delay_release();
 	EXPECT_TRUE(await(usage().areas == before));
-	EXPECT_EQ(128 + SIGKILL, killed(child));
 }
 
 TEST_F(complete, module_can_be_unloaded_during_a_call)
 {
 	const char *stays = module_stays();
 	int number = device_fd();
-	pid_t child;
 
 	SKIP_IF(stays, "%s", stays);
-	HOLD_LOCK();
-	child = spawn_in_call(ENOUGH, 20);
+	spawn_in_call(ENOUGH, 20);
 	close_session();
 	device_close();
 	EXPECT_TRUE(await(!module_unload()));
@@ -445,17 +380,13 @@ TEST_F(complete, module_can_be_unloaded_during_a_call)
 	delay_release();
 	EXPECT_EQ(0, module_load(""));
 	EXPECT_TRUE(await(!device_reopen(number)));
-	EXPECT_EQ(128 + SIGKILL, killed(child));
 	self->users = module_users();
 }
 
 /* ---- mappings that change ---- */
 
-static atomic_bool enough;
-
 static void *map_and_unmap(void *unused)
 {
-	(void)unused;
 	while (!enough) {
 		char *p = map_private(1 << 20);
 
@@ -463,14 +394,7 @@ static void *map_and_unmap(void *unused)
 			p[i] = 1;
 		munmap(p, 1 << 20);
 	}
-	return NULL;
-}
-
-static void *compute(void *i)
-{
-	while (!enough)
-		loop_run((unsigned long)i, LOOP_BURST);
-	return NULL;
+	return unused;
 }
 
 FIXTURE(changing) {
@@ -482,7 +406,6 @@ FIXTURE_SETUP(changing)
 
 FIXTURE_TEARDOWN(changing)
 {
-	close(fd);
 }
 
 FIXTURE_VARIANT(changing) {
@@ -496,25 +419,20 @@ FIXTURE_VARIANT_ADD(changing, with_stacks) { PERIOD, DEPTH };
 /* Most of the time, mmap_lock is taken, and ticks cannot look up mappings. */
 TEST_F(changing, mappings_are_known_in_all_threads)
 {
-	unsigned int i, unknown;
-	pthread_t threads[6];
 	struct profil_stats s;
+	unsigned int unknown;
 
 	fd = must_open(.period = variant->period, .nr_records = ENOUGH,
 		       .stack_depth = variant->stack_depth);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	for (unsigned long j = 0; j < ARRAY_SIZE(threads); j++)
-		ASSERT_EQ(0, pthread_create(&threads[j], NULL, j % 2 ? compute : map_and_unmap,
-					    (void *)(j % 4)));
+	for (unsigned int i = 0; i < 6; i++)
+		start_thread(i % 2 ? run_loop : map_and_unmap, i % 4);
 	ASSERT_EQ(0, descriptor_enable(fd));
 	/* Reading until the ring is empty might not end, since six threads fill it. */
 	EXPECT_TRUE(await(stats_now().outside >= 500));
-	enough = true;
-	for (i = 0; i < ARRAY_SIZE(threads); i++)
-		pthread_join(threads[i], NULL);
-	ASSERT_EQ(0, descriptor_disable(fd, &s));
+	stop_threads();
+	ASSERT_DISABLE(fd, &s);
 	EXPECT_EQ(0, read_all());
-	EXPECT_TRUE(accounted(&s));
 	EXPECT_EQ(s.outside, nr);
 	unknown = records_where(r, !(r->flags & (PROFIL_RECORD_MAPPED | without_pc)));
 	TH_LOG("%u records, %u without mapping", nr, unknown);

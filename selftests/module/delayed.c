@@ -4,27 +4,19 @@
  * the other side of the race always comes first. These tests fail if the kernel warns; a use of
  * freed memory is found with --debug, by KASAN.
  */
-#include "kselftest_harness.h"
+#include "fixture.h"
 
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT	150
 
-#include <elf.h>
-#include <stddef.h>
-
 #include "delay.h"
-#include "loop.h"
-#include "process.h"
+#include "records.h"
+#include "small_program.h"
 
 #define TAINTED		"/proc/sys/kernel/tainted"
 #define WARNED		(1 << 7 | 1 << 9)	/* the kernel has died, or has warned */
 #define PROCESS		PROFIL_SCOPE_PROCESS
 #define NAME		"slowly"		/* of a task that is delayed; not the program */
-
-static struct shared {
-	u32 page[PAGE_MAX / sizeof(u32)];
-	atomic_int step;
-} *shared;
 
 FIXTURE(delayed) {
 	long long tainted;
@@ -223,66 +215,44 @@ TEST_F(delayed, child_may_be_killed_while_its_session_is_set_up)
  * Writes a program whose exec fails when the old program is gone, as its second segment lies
  * outside of user memory.
  */
-static int write_bad_program(const char *path)
+static void write_bad_program(const char *path)
 {
-	struct {
-		Elf64_Ehdr header;
-		Elf64_Phdr segments[2];
-	} elf = {};
-	int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	const struct small_program bad = small_program((Elf64_Phdr) {
+		.p_type = PT_LOAD, .p_flags = PF_R, .p_vaddr = 0xff00000000000000,
+		.p_filesz = PROGRAM_BYTES, .p_memsz = PROGRAM_BYTES, .p_align = PROGRAM_ALIGN,
+	});
 	int file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
-	int err = read(self, &elf.header, sizeof(elf.header)) != sizeof(elf.header);
 
-	elf.header.e_type = ET_EXEC;
-	elf.header.e_phoff = offsetof(typeof(elf), segments);
-	elf.header.e_phnum = 2;
-	elf.segments[0] = (Elf64_Phdr) {
-		.p_type = PT_LOAD, .p_flags = PF_R, .p_vaddr = 0x10000000,
-		.p_filesz = PAGE, .p_memsz = PAGE, .p_align = PAGE,
-	};
-	elf.segments[1] = elf.segments[0];
-	elf.segments[1].p_vaddr = 0xff00000000000000;
-	err = err || write(file, &elf, sizeof(elf)) != sizeof(elf) || ftruncate(file, PAGE);
-	close(self);
+	MUST(write(file, &bad, sizeof(bad)) == sizeof(bad) && !ftruncate(file, PROGRAM_BYTES));
 	close(file);
-	return err;
 }
 
 /* The delay is before PF_EXITING is set. The registers are still those of the old program. */
 TEST_F(delayed, failed_exec_does_not_give_the_old_pc_to_a_session_of_the_new_address_space)
 {
-	char directory[] = "/tmp/profil-XXXXXX", path[64], buffer[65536];
-	unsigned int nr = 0, in_exec = 0;
-	struct profil_record *r;
-	struct profil_stats s;
-	ssize_t size, at;
+	char directory[] = "/tmp/profil-XXXXXX", path[64];
+	unsigned int in_exec;
 	pid_t child;
-	int fd;
 
 	DELAY("function=exit_signals ms=0 hold=1 comm=" NAME);
 	ASSERT_NE(NULL, mkdtemp(directory));
 	snprintf(path, sizeof(path), "%s/%s", directory, NAME);
-	ASSERT_EQ(0, write_bad_program(path));
+	write_bad_program(path);
 	fd = must_enable(must_open(.nr_records = 1024, .stack_depth = 8));
 	/* On one CPU, the delay would keep this process from running. */
 	run_on_cpu(0);
 	child = SPAWN(({ run_on_cpu(1); execl(path, path, NULL); }));
 	await_delay();
 	EXPECT_EQ(0, descriptor_attach(fd, PROCESS, child, NULL));
-	EXPECT_TRUE(await(descriptor_stats(fd, &s) || s.ticks >= 5));
+	EXPECT_TRUE(await(stats_now().ticks >= 5));
 	delay_release();
 	EXPECT_LT(128, status_of(child));
-	while ((size = read(fd, buffer, sizeof(buffer))) > 0) {
-		for (at = 0; at < size; at += r->size, nr++) {
-			r = (void *)(buffer + at);
-			EXPECT_EQ(0U, r->pc);
-			in_exec += !!(r->flags & PROFIL_RECORD_EXEC);
-		}
-	}
-	EXPECT_EQ(0, size);
+	EXPECT_TRUE(await(read_all() == 1));
+	EXPECT_EQ(0U, records_where(r, r->pc));
+	in_exec = records_where(r, r->flags & PROFIL_RECORD_EXEC);
 	TH_LOG("%u records, %u in exec", nr, in_exec);
 	EXPECT_LT(0U, in_exec);
-	close(fd);
+	close_session();
 	unlink(path);
 	rmdir(directory);
 }
