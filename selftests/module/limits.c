@@ -49,6 +49,12 @@ FIXTURE(limits) {
 
 FIXTURE_SETUP(limits)
 {
+	struct rlimit files;
+
+	ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &files));
+	if (files.rlim_cur < 2 * MAX_OPEN)
+		files.rlim_cur = 2 * MAX_OPEN;
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &files));
 	ASSERT_EQ(0, device_query(&query));
 	ASSERT_LE(RANGES, query.max_ranges);
 	self->why_not = cgroup_make(CGROUP);
@@ -113,9 +119,8 @@ static void must_return_to(long long before)
 static struct profil_range *many_ranges(unsigned int n)
 {
 	struct profil_range *ranges = map_new(n * sizeof(*ranges), MAP_PRIVATE | MAP_POPULATE);
-	unsigned int i;
 
-	for (i = 0; i < n; i++)
+	for (unsigned int i = 0; i < n; i++)
 		ranges[i] = range_of(i + 1, i + 2, NULL, 0, 2);
 	return ranges;
 }
@@ -125,74 +130,58 @@ static struct profil_range *many_ranges(unsigned int n)
  */
 
 static int fds[MAX_OPEN + 1];
+static unsigned int opened;
 
-/* Opens up to @n sessions. Returns their number. */
-static unsigned int open_sessions(unsigned int n, u32 nr_records, int *err)
+/* Opens one more session. Returns 0 or a negative errno. */
+static int more_records(u32 nr_records)
 {
-	unsigned int i;
+	int fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, nr_records);
 
-	*err = 0;
-	for (i = 0; i < n; i++) {
-		fds[i] = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, nr_records);
-		if (fds[i] < 0) {
-			*err = fds[i];
-			break;
-		}
-	}
-	return i;
+	if (fd >= 0)
+		fds[opened++] = fd;
+	return fd < 0 ? fd : 0;
 }
 
-static void close_sessions(unsigned int n)
+/* Opens sessions until there are @n, or one fails. Returns 0 or the error. */
+static int open_sessions(unsigned int n, int (*more)(u32 nr_records), u32 nr_records)
 {
-	while (n)
-		close(fds[--n]);
+	int err = 0;
+
+	while (!err && opened < n)
+		err = more(nr_records);
+	return err;
 }
 
-static void allow_descriptors(void)
+static void close_sessions(void)
 {
-	struct rlimit limit;
-
-	MUST(!getrlimit(RLIMIT_NOFILE, &limit));
-	if (limit.rlim_cur < 2 * MAX_OPEN) {
-		limit.rlim_cur = 2 * MAX_OPEN;
-		MUST(!setrlimit(RLIMIT_NOFILE, &limit));
-	}
+	while (opened)
+		close(fds[--opened]);
 }
 
 TEST_F_CHILD(limits, a_process_has_at_most_1024_sessions)
 {
-	int err;
-
-	allow_descriptors();
-	MUST(open_sessions(MAX_OPEN + 1, 0, &err) == MAX_OPEN);
-	MUST(err == -EMFILE);
+	MUST(open_sessions(MAX_OPEN + 1, more_records, 0) == -EMFILE && opened == MAX_OPEN);
 	close(fds[0]);
 	fds[0] = must_open();
-	MUST(descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0) == -EMFILE);
+	MUST(more_records(0) == -EMFILE);
 	/* The limit is per process. */
 	return status_in_child(({ must_open(); 0; }));
 }
 
 TEST_F_CHILD(limits, buffers_and_records_of_a_process_share_RLIMIT_MEMLOCK)
 {
-	struct profil_range range;
-	u64 n;
-	int err;
-	u8 *p;
+	struct profil_range range = range_of(0, 4 * MIB, map_private(4 * MIB), 4 * MIB / 2, 2);
 
 	limit_memlock(8 * MIB);
 	MUST(geteuid() || !setresuid(USER, USER, USER));
-	p = map_private(4 * MIB);
-	range = range_of(0, 4 * MIB, p, 4 * MIB / 2, 2);
 	MUST(!session_start(PROCESS, 0, &range, 1));
 	MUST(!session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
 	/* Records take the rest of RLIMIT_MEMLOCK. */
-	n = open_sessions(MAX_OPEN, 1024, &err);
-	MUST(err == -EPERM);
-	MUST(n && n < 4 * MIB / 1024 / sizeof(struct profil_record));
+	MUST(open_sessions(MAX_OPEN, more_records, 1024) == -EPERM);
+	MUST(opened && opened < 4 * MIB / 1024 / sizeof(struct profil_record));
 	MUST(pinned_bytes() <= 8 * MIB && pinned_bytes() > 7 * MIB);
 	MUST(session_start(PROFIL_SCOPE_THREAD, PROFIL_START_REPLACE, &range, 1) == -EPERM);
-	close_sessions(n);
+	close_sessions();
 	MUST(pinned_bytes() == 4 * MIB);
 	return 0;
 }
@@ -204,50 +193,37 @@ TEST_F_CHILD(limits, buffers_and_records_of_a_process_share_RLIMIT_MEMLOCK)
 TEST_IN_CGROUP(sessions_are_charged_to_the_cgroup)
 {
 	long long before = held_before();
-	int err;
 
-	allow_descriptors();
-	MUST(open_sessions(MAX_OPEN, 0, &err) == MAX_OPEN);
+	MUST(!open_sessions(MAX_OPEN, more_records, 0));
 	/* With its deferred ticks, 2 KiB, a session takes a slab object of 4 KiB. */
 	must_hold(before, MAX_OPEN * 4096UL);
-	close_sessions(MAX_OPEN);
+	close_sessions();
 	must_return_to(before);
 	return 0;
 }
 
 static struct profil_range *ranges;
-static unsigned int opened;
-static pid_t targets[TARGETS];
+static atomic_int targets[TARGETS];
 
-static void *be_target(void *tid)
+static void *be_target(void *i)
 {
-	__atomic_store_n((pid_t *)tid, gettid(), __ATOMIC_RELEASE);
+	targets[(uintptr_t)i] = gettid();
 	for (;;)
 		pause();
 	return NULL;
 }
 
-static void make_targets(void)
+/* Prepares for more_ranges(). */
+static void make_targets_and_ranges(void)
 {
 	pthread_t thread;
-	unsigned int i;
 
-	for (i = 0; i < TARGETS; i++) {
-		MUST(!pthread_create(&thread, NULL, be_target, &targets[i]));
-		MUST(await(__atomic_load_n(&targets[i], __ATOMIC_ACQUIRE)));
-	}
+	ranges = many_ranges(RANGES);
+	for (uintptr_t i = 0; i < TARGETS; i++)
+		MUST(!pthread_create(&thread, NULL, be_target, (void *)i) && await(targets[i]));
 }
 
-/* Each of these opens one more session. Returns 0 or a negative errno. */
-static int more_records(u32 nr_records)
-{
-	int fd = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, nr_records);
-
-	if (fd >= 0)
-		fds[opened++] = fd;
-	return fd < 0 ? fd : 0;
-}
-
+/* Opens one more session, of a target, with ranges. */
 static int more_ranges(u32 nr_records)
 {
 	pid_t target = targets[opened / query.max_sessions % TARGETS];
@@ -264,13 +240,11 @@ TEST_IN_CGROUP(ranges_are_charged_to_the_cgroup)
 {
 	long long before;
 
-	ranges = many_ranges(RANGES);
-	make_targets();
+	make_targets_and_ranges();
 	before = held_before();
-	while (opened < 128)
-		MUST(!more_ranges(0));
+	MUST(!open_sessions(128, more_ranges, 0));
 	must_hold(before, opened * RANGES * sizeof(*ranges));
-	close_sessions(opened);
+	close_sessions();
 	must_return_to(before);
 	return 0;
 }
@@ -298,10 +272,9 @@ static long long held_for_children(bool profiled)
 {
 	pid_t children[CHILDREN];
 	long long before = held(), most;
-	unsigned int i;
 
 	*children_ready = 0;
-	for (i = 0; i < CHILDREN; i++) {
+	for (unsigned int i = 0; i < CHILDREN; i++) {
 		children[i] = SPAWN(({
 			/* After its first tick a child has allocated its own ranges and pages. */
 			MUST(loop_until(0, !profiled || pinned_bytes()));
@@ -311,7 +284,7 @@ static long long held_for_children(bool profiled)
 	}
 	MUST(await(*children_ready == CHILDREN));
 	most = held() - before;
-	for (i = 0; i < CHILDREN; i++)
+	for (unsigned int i = 0; i < CHILDREN; i++)
 		killed(children[i]);
 	must_return_to(before);
 	return most;
@@ -380,17 +353,14 @@ TEST_IN_CGROUP(arguments_are_charged_to_the_cgroup)
 
 static void fill(int (*more)(u32 nr_records), u32 nr_records)
 {
-	int err = 0;
+	int err = open_sessions(MAX_OPEN, more, nr_records);
 
-	opened = 0;
-	while (!err && opened < MAX_OPEN)
-		err = more(nr_records);
 	if (err != -ENOMEM)
 		dprintf(STDERR_FILENO, "# after %u: %s\n", opened, strerror(-err));
 	MUST(err == -ENOMEM);
 	MUST(opened);
 	MUST(held() <= (long long)(SMALL + SLACK));
-	close_sessions(opened);
+	close_sessions();
 }
 
 /* The OOM killer must spare the process, so that the call returns ENOMEM. */
@@ -399,9 +369,7 @@ TEST_IN_CGROUP(calls_that_exceed_a_small_cgroup_fail_with_ENOMEM)
 	long long before;
 
 	MUST(!file_write("/proc/self/oom_score_adj", "-1000"));
-	ranges = many_ranges(RANGES);
-	allow_descriptors();
-	make_targets();
+	make_targets_and_ranges();
 	before = held_before();
 	MUST(!file_write(CGROUP "/memory.max", "33554432"));
 	fill(more_records, 16384);
@@ -416,7 +384,6 @@ TEST_IN_CGROUP(rings_that_exceed_a_cgroup_fail_and_no_process_is_killed)
 {
 	int new;
 
-	allow_descriptors();
 	MUST(!file_write(CGROUP "/memory.max", "268435456"));
 	do {
 		new = descriptor_open_as((struct profil_open){
@@ -431,9 +398,7 @@ TEST_IN_CGROUP(rings_that_exceed_a_cgroup_fail_and_no_process_is_killed)
 
 static int fill_until_killed(void)
 {
-	ranges = many_ranges(RANGES);
-	allow_descriptors();
-	make_targets();
+	make_targets_and_ranges();
 	MUST(!file_write(CGROUP "/memory.max", "33554432"));
 	while (!more_ranges(0))
 		if (!fork())
