@@ -5,29 +5,14 @@
  *
  * A child runs a loop of its own number, so that a record shows which child was sampled.
  */
-#include "kselftest_harness.h"
+#include "fixture.h"
 
-#include <sys/socket.h>
-
-#include "kernel.h"
-#include "loop.h"
-#include "process.h"
 #include "program.h"
 #include "records.h"
-#include "send.h"
 
 #define MACHINE		PROFIL_SCOPE_MACHINE
-#define USER		1000	/* an ordinary user, for root */
 #define ENOUGH		65536	/* records */
 #define MAX_MACHINE	4	/* sessions */
-
-static u32 page[1024] __attribute__((aligned(4096)));
-
-/* Parent and children take turns with step. */
-static struct shared {
-	atomic_int step;
-	atomic_uint programs;
-} *shared;
 
 static int run_loop_2_then_exec(void)
 {
@@ -45,7 +30,7 @@ static int run_short_programs(void)
 
 	while (!shared->step) {
 		/* The other process counts, too: a child of vfork() must not look again. */
-		kind = shared->programs % 4;
+		kind = shared->count % 4;
 		child = kind ? fork() : vfork();
 		if (!child && kind == 1) {
 			/* An exec by a thread that is not the first replaces the leader. */
@@ -58,7 +43,7 @@ static int run_short_programs(void)
 			exec_new_program(NEW_PROGRAM "=exit");
 		if (child < 0 || waitpid(child, NULL, 0) != child)
 			return 1;
-		shared->programs++;
+		shared->count++;
 	}
 	return 0;
 }
@@ -71,11 +56,10 @@ static int run_loops_in_threads(void)
 	return !loop_for_ever((void *)5);
 }
 
-/* Takes memory, so that the exit takes long. */
-static int exit_slowly(void)
+/* A child that takes memory, so that its exit takes long */
+static pid_t spawn_slow_exit(void)
 {
-	memset(map_small(16 << 20), 1, 16 << 20);
-	return 0;
+	return SPAWN((grow(16), 0));
 }
 
 static void open_machine(u32 modes, u32 nr_records, u64 period)
@@ -107,8 +91,6 @@ static bool is_user_address(u64 a)
 }
 
 FIXTURE(machine) {
-	long long users;
-	u64 locked;
 };
 
 FIXTURE_VARIANT(machine) {
@@ -120,23 +102,18 @@ FIXTURE_VARIANT_ADD(machine, clock) { .period = 1000000 };
 
 FIXTURE_SETUP(machine)
 {
-	ASSERT_DEVICE();
-	shared = map_shared(sizeof(*shared));
-	self->users = module_users();
-	self->locked = pinned_bytes();
+	sessions_setup(_metadata);
 }
 
-/* Nothing of the sessions of a test may remain, and no record may contain a kernel address. */
+/* No record may contain a kernel address. */
 FIXTURE_TEARDOWN(machine)
 {
-	kill_children();
-	close_session();
+	sessions_teardown(_metadata);
 	for_each_record(r) {
 		EXPECT_TRUE(is_user_address(r->pc));
 		EXPECT_TRUE(is_user_address(r->start));
 		EXPECT_TRUE(is_user_address(r->end - 1) || !r->end);
 	}
-	EXPECT_NO_SESSIONS(self->users, self->locked);
 }
 
 TEST_F(machine, samples_processes_that_run_already_and_new_ones)
@@ -156,7 +133,7 @@ TEST_F(machine, samples_processes_that_run_already_and_new_ones)
 TEST_F(machine, distinguishes_the_programs_of_a_process)
 {
 	u64 before = 0, after = 0;
-	unsigned int n = 0;
+	unsigned int n;
 	pid_t child;
 
 	NEED_ROOT("for CAP_PERFMON");
@@ -166,14 +143,8 @@ TEST_F(machine, distinguishes_the_programs_of_a_process)
 	shared->step = 1;
 	/* The new program has the name of the link, and may be at another address. */
 	EXPECT_TRUE(READ_UNTIL(({
-		n = 0;
-		for_each_record(r) {
-			if (r->pid == child && !strcmp(r->comm, "exe") &&
-			    !(r->flags & PROFIL_RECORD_SYSTEM)) {
-				after = r->space;
-				n++;
-			}
-		}
+		n = records_where(r, r->pid == child && !strcmp(r->comm, "exe") &&
+				     !(r->flags & PROFIL_RECORD_SYSTEM) && (after = r->space));
 		n >= 10 || (preempt_rt() && n);
 	})));
 	EXPECT_NE(before, after);
@@ -203,7 +174,7 @@ TEST_F(machine, counts_the_same_ticks_as_another_session)
 	other = must_sample(must_open(.modes = PROFIL_MODE_USER, .period = variant->period),
 			    PROFIL_SCOPE_PROCESS, &range, 1);
 	open_machine(MODES_ALL, ENOUGH, variant->period);
-	EXPECT_TRUE(loop_until(3, *(volatile u32 *)&page[3] >= 50));
+	EXPECT_TRUE(loop_until(3, count_of(3) >= 50));
 	ASSERT_DISABLE(other, &s);
 	EXPECT_EQ(s.hit, page[3]);
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
@@ -249,7 +220,7 @@ TEST_F(machine, without_records_ticks_are_outside)
 	NEED_ROOT("for CAP_PERFMON");
 	open_machine(MODES_ALL, 0, variant->period);
 	for (unsigned int i = 0; i < 8; i++)
-		ASSERT_EQ(0, status_of(spawn(exit_slowly)));
+		ASSERT_EQ(0, status_of(spawn_slow_exit()));
 	EXPECT_TRUE(descriptor_burn(fd, 0, 20));
 	ASSERT_DISABLE(fd, &s);
 	EXPECT_EQ(s.ticks, s.outside + s.dropped_exec + s.dropped_exit);
@@ -260,7 +231,7 @@ TEST_F(machine, records_ticks_in_exit)
 {
 	NEED_ROOT("for CAP_PERFMON");
 	open_machine(MODES_ALL, ENOUGH, variant->period);
-	EXPECT_TRUE(READ_UNTIL(status_of(spawn(exit_slowly)) ||
+	EXPECT_TRUE(READ_UNTIL(status_of(spawn_slow_exit()) ||
 			       records_where(r, r->flags & PROFIL_RECORD_EXIT) >= 5));
 	for_each_record(r) {
 		EXPECT_LT(0, r->pid);
@@ -284,27 +255,17 @@ TEST_F(machine, can_be_attached_to_an_enabled_session)
 
 TEST_F(machine, ends_with_its_creator)
 {
-	int pair[2], copy;
 	pid_t creator;
-	char c;
 
 	NEED_ROOT("for CAP_PERFMON");
-	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
-	creator = FORK({
-		open_machine(MODES_ALL, 16, variant->period);
-		MUST(!send_fd(pair[1], fd) && read(pair[1], &c, 1) == 1);
-	});
-	copy = receive_fd(pair[0]);
-	ASSERT_LE(0, copy);
+	creator = spawn_creator((struct profil_open){ .nr_records = 16, .period = variant->period });
+	must_sample(fd, MACHINE, NULL, 0);
 	/* One session has one machine. */
-	EXPECT_EQ(-EBUSY, descriptor_attach(copy, MACHINE, 0, NULL));
-	EXPECT_EQ(1, write(pair[0], "x", 1));
+	EXPECT_EQ(-EBUSY, descriptor_attach(fd, MACHINE, 0, NULL));
+	shared->step = 1;
 	EXPECT_EQ(0, status_of(creator));
-	fd = copy;
 	EXPECT_TRUE(await(read_all() == 1));
-	EXPECT_EQ(-ENODEV, descriptor_attach(copy, MACHINE, 0, NULL));
-	close(pair[0]);
-	close(pair[1]);
+	EXPECT_EQ(-ENODEV, descriptor_attach(fd, MACHINE, 0, NULL));
 }
 
 /* Returns 0 if the caller cannot sample the machine. */
@@ -341,7 +302,7 @@ TEST_F_TIMEOUT(machine, survives_processes_that_exec_and_exit, 300)
 	NEED_ROOT("for CAP_PERFMON");
 	for (unsigned int i = 0; i < 2; i++)
 		storm[i] = spawn(run_short_programs);
-	for (unsigned int i = 0; shared->programs < 60 || i < 20; i++) {
+	for (unsigned int i = 0; shared->count < 60 || i < 20; i++) {
 		open_machine(MODES_ALL, i % 3 ? ENOUGH : 16, i % 2 ? variant->period : 0);
 		ASSERT_TRUE(descriptor_burn(fd, 0, 10));
 		if (i % 4)
