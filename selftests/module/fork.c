@@ -8,10 +8,11 @@
  */
 #include "kselftest_harness.h"
 
+#include "beside.h"
 #include "faults.h"
 #include "kernel.h"
-#include "loop.h"
 #include "process.h"
+#include "threads.h"
 #include "users.h"
 
 #define PROCESS	PROFIL_SCOPE_PROCESS
@@ -151,6 +152,16 @@ static void expect_loop_0(struct __test_metadata *_metadata)
 	expect_stop(_metadata, count(0));
 }
 
+/* Waits for all children. Returns the bits of their statuses: 0 if all succeeded. */
+static int statuses(void)
+{
+	int status, all = 0;
+
+	while (wait(&status) > 0)
+		all |= status;
+	return all;
+}
+
 static void set_up(struct __test_metadata *_metadata)
 {
 	ASSERT_EQ(0, device_query(&query));
@@ -249,7 +260,6 @@ static void generation(unsigned int i, bool ticks)
 {
 	struct profil_stats s;
 	u64 inherited = count_all();
-	pid_t child = 0;
 
 	MUST(state_of(PROCESS) == PROFIL_STATE_ON);
 	MUST(count(i) == 0);
@@ -257,7 +267,7 @@ static void generation(unsigned int i, bool ticks)
 		MUST(loop_burn(PROCESS, i, SOME));
 	report->held[i] = count(i);
 	if (i + 1 < LOOPS) {
-		child = FORK({
+		FORK({
 			for (unsigned int j = 0; j <= i; j++)
 				MUST(shared || count(j) == report->held[j]);
 			generation(i + 1, ticks);
@@ -268,8 +278,7 @@ static void generation(unsigned int i, bool ticks)
 	s = child_stops();
 	MUST(s.hit > 0 && s.hit == count(i) && !s.dropped);
 	MUST(shared || count_all() == inherited + s.hit);
-	if (child)
-		MUST(status_of(child) == 0);
+	MUST(!statuses());
 }
 
 TEST_F_CALL(fork, of_8_generations_counts_each_generation,
@@ -279,22 +288,20 @@ TEST_F_CALL(fork, of_8_generations_without_a_tick_before_counts_each_generation,
 
 TEST_F(fork, repeated_by_one_parent_gives_each_child_a_session)
 {
-	pid_t children[LOOPS];
 	unsigned int i;
 
 	start(0);
 	for (i = 1; i < LOOPS; i++) {
 		EXPECT_TRUE(loop_burn(PROCESS, 0, 2));
 		report->held[i] = count(0);
-		children[i] = FORK({
+		FORK({
 			MUST(shared || count(0) == report->held[i]);
 			MUST(shared || count_all() == report->held[i]);
 			report->stats[i] = child_counts(i);
 		});
 	}
 	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
-	for (i = 1; i < LOOPS; i++)
-		EXPECT_EQ(0, status_of(children[i]));
+	EXPECT_EQ(0, statuses());
 	for (i = 1; i < LOOPS; i++)
 		EXPECT_EQ(shared ? report->stats[i].hit : 0, count(i));
 	expect_stop(_metadata, count(0));
@@ -304,13 +311,12 @@ TEST_F(fork, repeated_by_one_parent_gives_each_child_a_session)
 TEST_F(fork, loses_no_update_if_5_processes_run_the_same_loop)
 {
 	struct profil_stats s;
-	pid_t children[4];
 	u64 held;
 
 	start(SOME);
 	held = count(0);
-	for (unsigned int i = 0; i < ARRAY_SIZE(children); i++) {
-		children[i] = FORK({
+	for (unsigned int i = 0; i < 4; i++) {
+		FORK({
 			MUST(await(report->turn));
 			MUST(loop_burn(PROCESS, 0, 25));
 			s = child_stops();
@@ -322,8 +328,7 @@ TEST_F(fork, loses_no_update_if_5_processes_run_the_same_loop)
 	}
 	report->turn = 1;
 	EXPECT_TRUE(loop_burn(PROCESS, 0, 25));
-	for (unsigned int i = 0; i < ARRAY_SIZE(children); i++)
-		EXPECT_EQ(0, status_of(children[i]));
+	EXPECT_EQ(0, statuses());
 	EXPECT_LT(50U, report->hits);
 	ASSERT_STOP(PROCESS, &s);
 	EXPECT_EQ(s.hit + (shared ? report->hits : 0), count(0));
@@ -337,13 +342,12 @@ TEST_F(fork, loses_no_update_if_5_processes_run_the_same_loop)
 TEST_F(fork, copies_the_counts_of_a_parent_with_threads)
 {
 	u64 before[4], after[4];
-	pthread_t thread;
 	unsigned int i;
 	pid_t child;
 
 	start(0);
 	for (i = 1; i <= 3; i++)
-		MUST(!pthread_create(&thread, NULL, loop_for_ever, (void *)(uintptr_t)i));
+		start_thread(run_loop, i);
 	for (unsigned int round = 0; round < 10; round++) {
 		EXPECT_TRUE(loop_burn(PROCESS, 0, 10));
 		for (i = 0; i <= 3; i++)
@@ -424,6 +428,30 @@ FIXTURE_TEARDOWN(forked)
 	tear_down(_metadata);
 }
 
+/* Runs loop 0, forks children that run @run, and stops the session. */
+static void expect_children(struct __test_metadata *_metadata, void (*run)(void))
+{
+	EXPECT_TRUE(loop_burn(PROCESS, 0, 2));
+	for (unsigned int i = 0; i < 5; i++) {
+		pid_t child = FORK(run());
+
+		EXPECT_TRUE(loop_burn(PROCESS, 0, 2));
+		EXPECT_EQ(0, status_of(child));
+	}
+	expect_loop_0(_metadata);
+}
+
+/* A test whose body runs in children. Before the start, the parent runs the statements. */
+#define TEST_CHILDREN(name, ...)						\
+	static void run_##name(void);						\
+	TEST_F(forked, name)							\
+	{									\
+		__VA_ARGS__;							\
+		start(0);							\
+		expect_children(_metadata, run_##name);				\
+	}									\
+	static void run_##name(void)
+
 TEST_F(forked, child_may_stop_its_session_at_once)
 {
 	struct profil_stats s;
@@ -447,8 +475,8 @@ TEST_F(forked, child_may_stop_its_session_at_once)
 TEST_F(forked, child_may_replace_its_session_but_not_start_a_second_one)
 {
 	struct profil_stats s;
-	u64 held;
 	char *first = buffer;
+	u64 held;
 
 	start(0);
 	for (unsigned int i = 0; i < 20; i++) {
@@ -473,30 +501,22 @@ TEST_F(forked, child_may_replace_its_session_but_not_start_a_second_one)
 	expect_stop(_metadata, count(0));
 }
 
-TEST_F(forked, child_may_stop_start_a_session_and_fork_again)
+TEST_CHILDREN(child_may_stop_start_a_session_and_fork_again)
 {
-	start(SOME);
-	EXPECT_CHILD({
-		pid_t child;
-
-		child_counts(1);
-		start(0);
-		child = FORK({
-			pid_t grandchild;
-
-			child_counts(2);
-			/* There is no session to inherit now. */
-			grandchild = FORK({
-				MUST(is_off(PROCESS));
-				loop_spend(3, SOME, query.tick_ns);
-				MUST(count(3) == 0);
-			});
-			MUST(status_of(grandchild) == 0);
+	child_counts(1);
+	start(0);
+	FORK({
+		child_counts(2);
+		/* There is no session to inherit now. */
+		FORK({
+			MUST(is_off(PROCESS));
+			loop_spend(3, SOME, query.tick_ns);
+			MUST(count(3) == 0);
 		});
-		child_counts(4);
-		MUST(status_of(child) == 0);
+		MUST(!statuses());
 	});
-	expect_stop(_metadata, count(0));
+	child_counts(4);
+	MUST(!statuses());
 }
 
 TEST_F(forked, child_is_still_counted_after_the_parent_stops)
@@ -520,51 +540,38 @@ TEST_F(forked, child_is_still_counted_after_the_parent_stops)
 
 TEST_F(forked, child_that_outlives_its_parent_is_still_counted)
 {
-	pid_t child;
-	int ends[2];
-	char c = 1;
+	EXPECT_CHILD({
+		pid_t parent = getpid();
 
-	ASSERT_EQ(0, pipe(ends));
-	child = FORK({
 		start(SOME);
-		child = getpid();
-		if (!fork()) {
-			MUST(await(getppid() != child));
+		FORK({
+			MUST(await(getppid() != parent));
 			child_counts(1);
-			MUST(write(ends[1], "", 1) == 1);
-		}
+			report->turn = 1;
+		});
 	});
-	close(ends[1]);
-	EXPECT_EQ(0, status_of(child));
-	EXPECT_EQ(1, read(ends[0], &c, 1));
-	EXPECT_EQ(0, c);
+	EXPECT_TRUE(await(report->turn));
 }
 
 static void *fork_here(void *unused)
 {
-	pid_t child;
-
-	(void)unused;
 	MUST(!session_start(THREAD, 0, NULL, 0));
-	child = FORK({
+	FORK({
 		MUST(is_off(THREAD));
 		child_counts(1);
 	});
 	MUST(!session_stop(THREAD, NULL));
-	return (void *)(uintptr_t)status_of(child);
+	return unused;
 }
 
 TEST_F(forked, child_of_any_thread_inherits_the_session)
 {
-	pthread_t thread;
-	void *status;
-
 	start(0);
 	for (unsigned int i = 0; i < 20; i++) {
-		ASSERT_EQ(0, pthread_create(&thread, NULL, fork_here, NULL));
+		start_thread(fork_here, 0);
 		EXPECT_TRUE(loop_burn(PROCESS, 0, 3));
-		ASSERT_EQ(0, pthread_join(thread, &status));
-		EXPECT_NULL(status);
+		stop_threads();
+		EXPECT_EQ(0, statuses());
 	}
 	expect_stop(_metadata, count(0));
 }
@@ -625,22 +632,16 @@ TEST_F(forked, child_has_no_session_if_only_a_thread_of_the_parent_has_one)
 	EXPECT_EQ(s.hit, count(0));
 }
 
-TEST_F(forked, child_of_a_child_whose_session_has_ended_has_no_session)
+TEST_CHILDREN(child_of_a_child_whose_session_has_ended_has_no_session,
+	      ASSERT_EQ(0, madvise(buffer, SIZE, MADV_DONTFORK)))
 {
 	struct profil_stats s;
 
-	ASSERT_EQ(0, madvise(buffer, SIZE, MADV_DONTFORK));
-	start(0);
-	EXPECT_CHILD({
-		pid_t child;
-
-		MUST(state_of(PROCESS) == PROFIL_STATE_ENDED);
-		child = FORK(MUST(is_off(PROCESS)));
-		MUST(status_of(child) == 0);
-		MUST(!session_stop(PROCESS, &s));
-		MUST(s.end == PROFIL_END_BUFFER);
-	});
-	expect_stop(_metadata, 0);
+	MUST(state_of(PROCESS) == PROFIL_STATE_ENDED);
+	FORK(MUST(is_off(PROCESS)));
+	MUST(!statuses());
+	MUST(!session_stop(PROCESS, &s));
+	MUST(s.end == PROFIL_END_BUFFER);
 }
 
 TEST_F(forked, child_counts_the_same_modes)
@@ -718,37 +719,10 @@ static struct profil_stats child_ends(unsigned int i, u32 end)
 	return s;
 }
 
-/* Runs loop 0, forks children that run @run, and stops the session. */
-static void expect_children(struct __test_metadata *_metadata, void (*run)(void))
-{
-	EXPECT_TRUE(loop_burn(PROCESS, 0, 2));
-	for (unsigned int i = 0; i < 5; i++) {
-		pid_t child = FORK(run());
-
-		EXPECT_TRUE(loop_burn(PROCESS, 0, 2));
-		EXPECT_EQ(0, status_of(child));
-	}
-	expect_loop_0(_metadata);
-}
-
-/* A test whose body runs in children. Before the start, the parent runs the statements. */
-#define TEST_CHILDREN(name, ...)						\
-	static void run_##name(void);						\
-	TEST_F(forked, name)							\
-	{									\
-		__VA_ARGS__;							\
-		start(0);							\
-		expect_children(_metadata, run_##name);				\
-	}									\
-	static void run_##name(void)
-
 static void child_without_buffer(void)
 {
-	struct profil_stats s;
-
 	MUST(msync(buffer, PAGE, MS_ASYNC) && errno == ENOMEM);
-	s = child_ends(1, PROFIL_END_BUFFER);
-	MUST(s.hit == 0);
+	MUST(child_ends(1, PROFIL_END_BUFFER).hit == 0);
 	/* The child can start a new session. */
 	buffer = map_private(SIZE);
 	start(0);
@@ -765,18 +739,13 @@ TEST_CHILDREN(child_without_the_buffer_has_an_ended_session,
 TEST_CHILDREN(child_without_a_page_of_the_buffer_has_an_ended_session,
 	      ASSERT_EQ(0, madvise(buffer + PAGE, PAGE, MADV_DONTFORK)))
 {
-	struct profil_stats s = child_ends(1, PROFIL_END_BUFFER);
-
-	MUST(s.hit == count(1));
+	MUST(child_ends(1, PROFIL_END_BUFFER).hit == count(1));
 }
 
 TEST_CHILDREN(child_whose_buffer_is_wiped_on_fork_has_an_ended_session,
 	      ASSERT_EQ(0, madvise(buffer, SIZE, MADV_WIPEONFORK)))
 {
-	struct profil_stats s = child_ends(1, PROFIL_END_BUFFER);
-
-	MUST(s.hit == 0);
-	MUST(count_all() == 0);
+	MUST(child_ends(1, PROFIL_END_BUFFER).hit == 0 && count_all() == 0);
 	start(0);
 	child_counts(1);
 }
@@ -859,10 +828,9 @@ TEST_CHILDREN(childs_session_is_set_up_while_a_thread_is_in_a_system_call,
 	int fd = missing_pages(memory + MUCH - PAGE, PAGE, 0);
 	struct uffd_msg missing;
 	struct profil_stats s;
-	pthread_t thread;
 
 	MUST(fd >= 0);
-	MUST(!pthread_create(&thread, NULL, populate, memory));
+	start_thread(populate, (uintptr_t)memory);
 	MUST(read(fd, &missing, sizeof(missing)) == sizeof(missing));
 	MUST(loop_until(1, pinned_bytes() == SIZE));
 	s = child_stops();
@@ -908,38 +876,33 @@ TEST_CHILDREN(child_that_serves_its_own_page_faults_does_not_wait_for_itself,
 	      NEED_ROOT("to keep the kernel waiting by userfaultfd"))
 {
 	struct uffd_msg missing;
-	struct profil_stats s;
 	int fd;
 
 	MUST(!madvise(buffer, SIZE, MADV_DONTNEED));
 	fd = missing_pages(buffer, SIZE, O_NONBLOCK);
 	MUST(fd >= 0);
-	s = child_ends(1, PROFIL_END_BUFFER);
-	MUST(s.hit == 0);
+	MUST(child_ends(1, PROFIL_END_BUFFER).hit == 0);
 	MUST(read(fd, &missing, sizeof(missing)) < 0 && errno == EAGAIN);
 	close(fd);
 	MUST(count_all() == 0);
 }
 
+static void child_without_hits(void)
+{
+	MUST(child_ends(1, PROFIL_END_BUFFER).hit == 0 && count(1) == 0);
+}
+
 /* The child has a copy of the other memory. */
 TEST_F(forked, child_does_not_count_in_memory_that_the_parent_mapped_after_the_start)
 {
-	struct profil_stats s;
-
 	start(0);
 	ASSERT_EQ(buffer, mmap(buffer, SIZE, PROT_READ | PROT_WRITE,
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_POPULATE, -1, 0));
-	for (unsigned int i = 0; i < 5; i++) {
-		EXPECT_CHILD({
-			s = child_ends(1, PROFIL_END_BUFFER);
-			MUST(s.hit == 0);
-			MUST(count_all() == 0);
-		});
-	}
+	for (unsigned int i = 0; i < 5; i++)
+		EXPECT_CHILD(child_without_hits());
 	EXPECT_TRUE(loop_burn(PROCESS, 0, 10));
 	EXPECT_EQ(0U, count_all());
-	ASSERT_EQ(0, session_stop(PROCESS, &s));
-	EXPECT_LT(0U, s.hit);
+	EXPECT_LT(0U, stop_hit(_metadata));
 }
 
 TEST_CHILDREN(child_may_unmap_its_copy_at_once)
@@ -950,21 +913,15 @@ TEST_CHILDREN(child_may_unmap_its_copy_at_once)
 
 TEST_CHILDREN(child_may_make_its_copy_read_only)
 {
-	struct profil_stats s;
-
 	MUST(!mprotect(buffer, SIZE, PROT_READ));
-	s = child_ends(1, PROFIL_END_BUFFER);
-	MUST(s.hit == count(1));
+	MUST(child_ends(1, PROFIL_END_BUFFER).hit == count(1));
 }
 
 TEST_CHILDREN(child_may_map_other_memory_in_place_of_its_copy)
 {
-	struct profil_stats s;
-
 	MUST(mmap(buffer, SIZE, PROT_READ | PROT_WRITE,
 		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == buffer);
-	s = child_counts(1);
-	MUST(count_all() == s.hit);
+	MUST(child_counts(1).hit == count_all());
 }
 
 /* After the pages are pinned, changes to the mapping do not affect the session. */
@@ -995,7 +952,7 @@ TEST_CHILDREN(child_is_still_counted_after_it_unmaps_its_copy)
 
 TEST_F(forked, child_is_still_counted_after_the_parent_unmaps_its_buffer)
 {
-	struct profil_stats s, before;
+	struct profil_stats before;
 	pid_t child;
 
 	start(SOME);
@@ -1008,23 +965,17 @@ TEST_F(forked, child_is_still_counted_after_the_parent_unmaps_its_buffer)
 	EXPECT_EQ(0, status_of(child));
 	ASSERT_EQ(0, session_stats(PROCESS, &before));
 	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
-	ASSERT_STOP(PROCESS, &s);
-	EXPECT_EQ((u32)PROFIL_END_NONE, s.end);
-	EXPECT_LT(before.hit, s.hit);
+	EXPECT_LT(before.hit, stop_hit(_metadata));
 }
 
 /* The parent's pages are still pinned, but in the child nothing is mapped at the address. */
 TEST_F(forked, child_of_a_parent_that_has_unmapped_its_buffer_has_an_ended_session)
 {
-	struct profil_stats s;
-
 	start(0);
 	ASSERT_EQ(0, munmap(buffer, SIZE));
 	EXPECT_CHILD(child_without_buffer());
 	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
-	ASSERT_STOP(PROCESS, &s);
-	EXPECT_EQ((u32)PROFIL_END_NONE, s.end);
-	EXPECT_LT(0U, s.hit);
+	EXPECT_LT(0U, stop_hit(_metadata));
 }
 
 /* Pages beyond the new end leave the file, but both processes continue to count in them. */
@@ -1163,13 +1114,6 @@ TEST_F(forked, child_counts_in_its_copy_of_a_huge_page)
 	expect_large(_metadata, large, huge);
 }
 
-static void child_without_hits(void)
-{
-	struct profil_stats s = child_ends(1, PROFIL_END_BUFFER);
-
-	MUST(s.hit == 0 && count(1) == 0);
-}
-
 TEST_F(forked, child_with_hugetlb_pages_has_an_ended_session)
 {
 	buffer = hugetlb_map(HUGE_PAGE, MAP_PRIVATE);
@@ -1260,7 +1204,6 @@ static void expect_children_gone(struct __test_metadata *_metadata, unsigned int
 				 unsigned int at_once)
 {
 	long long users_on, pins_on;
-	pid_t children[16];
 	bool killed;
 
 	start(0);
@@ -1270,7 +1213,7 @@ static void expect_children_gone(struct __test_metadata *_metadata, unsigned int
 	for (unsigned int i = 0; i < n; i += at_once) {
 		killed = i / at_once % 8 == 7;
 		for (unsigned int j = 0; j < at_once; j++) {
-			children[j] = FORK({
+			FORK({
 				if (i / at_once % 4 == 3)
 					loop_run(1, LOOP_BURST / 4);
 				if (killed)
@@ -1278,8 +1221,7 @@ static void expect_children_gone(struct __test_metadata *_metadata, unsigned int
 			});
 		}
 		loop_run(0, LOOP_BURST / 8);
-		for (unsigned int j = 0; j < at_once; j++)
-			EXPECT_EQ(killed ? 128 + SIGKILL : 0, status_of(children[j]));
+		EXPECT_EQ(killed ? SIGKILL : 0, statuses());
 	}
 	EXPECT_TRUE(await(module_users() == users_on && pinned_pages() == pins_on)) {
 		TH_LOG("the module has %lld users, not %lld; %lld pages are pinned, not %lld",
@@ -1300,14 +1242,11 @@ TEST_F_TIMEOUT(forked, groups_of_16_children_that_exit_at_once_leak_nothing, 150
 
 TEST_F_TIMEOUT(forked, twenty_children_are_counted_at_the_same_time, 150)
 {
-	pid_t children[20];
-
 	start(0);
 	for (unsigned int round = 0; round < 5; round++) {
-		for (unsigned int i = 0; i < ARRAY_SIZE(children); i++)
-			children[i] = FORK(child_counts(1 + i % 7));
-		for (unsigned int i = 0; i < ARRAY_SIZE(children); i++)
-			EXPECT_EQ(0, status_of(children[i]));
+		for (unsigned int i = 0; i < 20; i++)
+			FORK(child_counts(1 + i % 7));
+		EXPECT_EQ(0, statuses());
 	}
 	expect_loop_0(_metadata);
 }
@@ -1315,14 +1254,10 @@ TEST_F_TIMEOUT(forked, twenty_children_are_counted_at_the_same_time, 150)
 /* Forks 2^@n - 1 processes, all of which run at the same time. */
 static void fork_descendants(unsigned int n)
 {
-	pid_t children[LOOPS];
-	unsigned int i;
-
-	for (i = 0; i < n; i++)
-		children[i] = FORK(fork_descendants(i));
+	for (unsigned int i = 0; i < n; i++)
+		FORK(fork_descendants(i));
 	child_counts(n);
-	for (i = 0; i < n; i++)
-		MUST(status_of(children[i]) == 0);
+	MUST(!statuses());
 }
 
 TEST_F_TIMEOUT(forked, five_generations_of_descendants_are_counted_at_the_same_time, 150)
@@ -1341,7 +1276,6 @@ TEST_F_TIMEOUT(forked, five_generations_of_descendants_are_counted_at_the_same_t
 #define ROUNDS_MAX	1000U
 
 static pthread_barrier_t barrier;
-static atomic_bool enough;
 static void (*race_child)(void);
 static int race_status;
 
@@ -1363,11 +1297,10 @@ static void *fork_in_rounds(void *unused)
 {
 	unsigned int seed = 1;
 
-	(void)unused;
 	for (;;) {
 		pthread_barrier_wait(&barrier);
 		if (enough)
-			return NULL;
+			return unused;
 		run_a_while(1, 0, &seed);
 		race_status |= status_of(FORK(race_child()));
 		pthread_barrier_wait(&barrier);
@@ -1403,12 +1336,11 @@ static void expect_race(struct __test_metadata *_metadata, bool (*begin)(void),
 {
 	unsigned int seed = 2, on;
 	u64 delay = 0;
-	pthread_t thread;
 	bool good = true;
 
 	race_child = child;
 	pthread_barrier_init(&barrier, NULL, 2);
-	ASSERT_EQ(0, pthread_create(&thread, NULL, fork_in_rounds, NULL));
+	start_thread(fork_in_rounds, 0);
 	for (unsigned int i = 0; good && i < ROUNDS_MAX && (i < ROUNDS || !all_seen()); i++) {
 		good = begin();
 		on = report->on;
@@ -1425,7 +1357,7 @@ static void expect_race(struct __test_metadata *_metadata, bool (*begin)(void),
 	}
 	enough = true;
 	pthread_barrier_wait(&barrier);
-	pthread_join(thread, NULL);
+	stop_threads();
 	EXPECT_TRUE(good && all_seen()) {
 		TH_LOG("%u on, %u off, %u ended", report->on, report->off, report->ended);
 	}
@@ -1575,25 +1507,16 @@ TEST_F_TIMEOUT(forked, child_forked_during_munmap_of_shared_memory_has_it_on_or_
 static void *fork_often(void *i)
 {
 	for (unsigned int round = 0; round < 25; round++) {
-		loop_run((uintptr_t)i, LOOP_BURST / 4);
-		if (status_of(FORK(child_counts(FORKERS + 1))))
-			return "failed";
+		loop_run(1 + (uintptr_t)i, LOOP_BURST / 4);
+		MUST(!status_of(FORK(child_counts(FORKERS + 1))));
 	}
 	return NULL;
 }
 
 TEST_F_TIMEOUT(forked, children_of_4_threads_that_fork_all_the_time_are_counted, 150)
 {
-	pthread_t threads[FORKERS];
-	void *failure;
-
 	start(0);
-	for (uintptr_t i = 0; i < FORKERS; i++)
-		MUST(!pthread_create(&threads[i], NULL, fork_often, (void *)(i + 1)));
-	for (unsigned int i = 0; i < FORKERS; i++) {
-		ASSERT_EQ(0, pthread_join(threads[i], &failure));
-		EXPECT_NULL(failure);
-	}
+	in_threads(FORKERS, fork_often);
 	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
 	EXPECT_EQ(0U, count(FORKERS + 1));
 	expect_stop(_metadata, count_all());
