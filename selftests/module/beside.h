@@ -21,14 +21,6 @@ static inline void *run_loop(void *i)
 	return NULL;
 }
 
-static inline void *run_all_loops(void *unused)
-{
-	(void)unused;
-	for (unsigned int i = 0; !enough; i = (i + 1) % LOOPS)
-		loop_run(i, LOOP_BURST / 4);
-	return NULL;
-}
-
 static inline void start_thread(void *(*run)(void *), uintptr_t i)
 {
 	MUST(!pthread_create(&threads[nr_threads++], NULL, run, (void *)i));

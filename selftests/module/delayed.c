@@ -78,27 +78,25 @@ TEST_F(delayed, tick_of_a_pending_session_may_come_during_the_exec_that_ends_it)
 	EXPECT_EQ(0, session_stop(PROCESS, NULL));
 }
 
-static void *close_slowly(void *fd)
+static void *close_slowly(void *unused)
 {
 	prctl(PR_SET_NAME, NAME);
-	close((int)(long)fd);
-	return NULL;
+	close_session();
+	return unused;
 }
 
 TEST_F(delayed, session_may_be_freed_by_a_thread_while_another_closes_it)
 {
 	struct profil_range range = range_of_loops(shared->page, 4);
-	pthread_t thread;
-	long fd;
 
 	DELAY("function=profil_space_is_own ms=1000 sleep=1 comm=" NAME);
-	ASSERT_OPEN(fd, 0);
-	ASSERT_EQ(0, pthread_create(&thread, NULL, close_slowly, (void *)fd));
+	fd = must_open();
+	start_thread(close_slowly, 0);
 	await_delay();
 	/* START ends the sessions of closed descriptors. */
 	EXPECT_EQ(0, session_start(PROCESS, 0, &range, 1));
 	EXPECT_EQ(0, session_stop(PROCESS, NULL));
-	EXPECT_EQ(0, pthread_join(thread, NULL));
+	stop_threads();
 }
 
 /* The last reference to the space is that of a worker, which is delayed, and of its notifier. */
@@ -125,7 +123,6 @@ TEST_F(delayed, release_of_an_address_space_may_be_slower_than_the_worker)
 #define LIMIT	16UL		/* pages */
 
 static char buffer[LIMIT * PAGE_MAX] PAGE_ALIGNED;
-static atomic_int replaced;
 
 static struct profil_range range_of_limit(void)
 {
@@ -137,33 +134,27 @@ static void *replace_slowly(void *unused)
 	const struct profil_range range = range_of_limit();
 
 	prctl(PR_SET_NAME, NAME);
-	replaced = session_start(PROCESS, PROFIL_START_REPLACE, &range, 1);
+	MUST(session_start(PROCESS, PROFIL_START_REPLACE, &range, 1) == -EPERM);
 	return unused;
 }
 
 /* While a replacement is about to pin its pages, another thread stops the old session. */
-static int use_the_room_twice(void)
-{
-	const struct profil_range range = range_of_limit();
-	pthread_t thread;
-
-	limit_memlock(LIMIT * PAGE);
-	MUST(!setresuid(1000, 1000, 1000));
-	MUST(!session_start(PROCESS, 0, &range, 1));
-	MUST(!pthread_create(&thread, NULL, replace_slowly, NULL));
-	await_delay();
-	MUST(!session_stop(PROCESS, NULL));
-	must_open(.nr_records = 64);
-	MUST(!pthread_join(thread, NULL));
-	MUST(replaced == -EPERM);
-	MUST(pinned_bytes() <= LIMIT * PAGE);
-	return 0;
-}
-
 TEST_F(delayed, replacement_does_not_exceed_the_limit_if_its_room_is_used)
 {
+	const struct profil_range range = range_of_limit();
+
 	DELAY("function=profil_histograms_pin ms=1000 sleep=1 comm=" NAME);
-	EXPECT_EQ(0, status_of(spawn(use_the_room_twice)));
+	EXPECT_CHILD({
+		limit_memlock(LIMIT * PAGE);
+		MUST(!setresuid(USER, USER, USER));
+		MUST(!session_start(PROCESS, 0, &range, 1));
+		start_thread(replace_slowly, 0);
+		await_delay();
+		MUST(!session_stop(PROCESS, NULL));
+		must_open(.nr_records = 64);
+		stop_threads();
+		MUST(pinned_bytes() <= LIMIT * PAGE);
+	});
 }
 
 TEST_F(delayed, unload_waits_for_the_notifier_of_a_process_that_exits)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Shared by tests of sessions with a descriptor: a fixture, counters, and children that take turns
- * with the parent
+ * Shared by tests of sessions with a descriptor: setup and teardown, counters, and children that
+ * take turns with the parent
  *
  * Tests that need another process start a child. Its exit status shows which step failed.
  */
@@ -36,6 +36,14 @@ static inline bool step_is(int step)
 	return await(shared->step >= step);
 }
 
+/* A child joins the session, then waits for step 2. */
+static inline void join_session(u32 scope)
+{
+	MUST(!descriptor_attach(fd, scope, 0, &shared->space));
+	shared->step = 1;
+	MUST(step_is(2));
+}
+
 /* At the start of a test: the references to the module, and the bytes that are pinned */
 static long long users;
 static u64 locked;
@@ -60,18 +68,6 @@ static inline void sessions_teardown(struct __test_metadata *_metadata)
 	EXPECT_NO_SESSIONS(users, locked);
 }
 
-#define FIXTURE_OF_SESSIONS(name)				\
-	FIXTURE(name) {						\
-	};							\
-	FIXTURE_SETUP(name)					\
-	{							\
-		sessions_setup(_metadata);			\
-	}							\
-	FIXTURE_TEARDOWN(name)					\
-	{							\
-		sessions_teardown(_metadata);			\
-	}
-
 /* A child opens a session, which ends when the child exits, at step 1. The descriptor is in fd. */
 static inline pid_t spawn_creator(struct profil_open open)
 {
@@ -88,6 +84,14 @@ static inline pid_t spawn_creator(struct profil_open open)
 static inline u32 count_of(unsigned int i)
 {
 	return *(volatile u32 *)&page[i];
+}
+
+/* Runs loop @i until the session has @n more ticks outside of ranges. */
+static inline bool burn_outside(unsigned int i, u64 n)
+{
+	u64 until = stats_now().outside + n;
+
+	return loop_until(i, stats_now().outside >= until);
 }
 
 #endif /* _SELFTESTS_FIXTURE_H */

@@ -14,13 +14,6 @@
 #define ENOUGH		65536	/* records */
 #define MAX_MACHINE	4	/* sessions */
 
-static int run_loop_2_then_exec(void)
-{
-	while (!shared->step)
-		loop_run(2, LOOP_BURST);
-	return !exec_new_program(NEW_PROGRAM "=loop");
-}
-
 /* Creates processes that end in different ways, until the parent has seen enough. */
 static int run_short_programs(void)
 {
@@ -46,14 +39,6 @@ static int run_short_programs(void)
 		shared->count++;
 	}
 	return 0;
-}
-
-static int run_loops_in_threads(void)
-{
-	pthread_t thread;
-
-	MUST(!pthread_create(&thread, NULL, loop_for_ever, (void *)4));
-	return !loop_for_ever((void *)5);
 }
 
 /* A child that takes memory, so that its exit takes long */
@@ -138,13 +123,17 @@ TEST_F(machine, distinguishes_the_programs_of_a_process)
 
 	NEED_ROOT("for CAP_PERFMON");
 	open_machine(MODES_ALL, ENOUGH, variant->period);
-	child = spawn(run_loop_2_then_exec);
+	child = SPAWN(({
+		while (!shared->step)
+			loop_run(2, LOOP_BURST);
+		!exec_new_program(NEW_PROGRAM "=loop");
+	}));
 	EXPECT_TRUE(READ_UNTIL(ticks_of(child, 2, &before) >= 10));
 	shared->step = 1;
 	/* The new program has the name of the link, and may be at another address. */
 	EXPECT_TRUE(READ_UNTIL(({
 		n = records_where(r, r->pid == child && !strcmp(r->comm, "exe") &&
-				     !(r->flags & PROFIL_RECORD_SYSTEM) && (after = r->space));
+				  !(r->flags & PROFIL_RECORD_SYSTEM) && (after = r->space));
 		n >= 10 || (preempt_rt() && n);
 	})));
 	EXPECT_NE(before, after);
@@ -157,7 +146,7 @@ TEST_F(machine, has_one_number_for_all_threads_of_a_process)
 
 	NEED_ROOT("for CAP_PERFMON");
 	open_machine(MODES_ALL, ENOUGH, variant->period);
-	child = spawn(run_loops_in_threads);
+	child = SPAWN((start_thread(loop_for_ever, 4), !loop_for_ever((void *)5)));
 	EXPECT_TRUE(READ_UNTIL(ticks_of(child, 4, &space[0]) >= 10 &&
 			       ticks_of(child, 5, &space[1]) >= 10));
 	EXPECT_EQ(space[0], space[1]);
@@ -255,10 +244,11 @@ TEST_F(machine, can_be_attached_to_an_enabled_session)
 
 TEST_F(machine, ends_with_its_creator)
 {
+	const struct profil_open open = { .nr_records = 16, .period = variant->period };
 	pid_t creator;
 
 	NEED_ROOT("for CAP_PERFMON");
-	creator = spawn_creator((struct profil_open){ .nr_records = 16, .period = variant->period });
+	creator = spawn_creator(open);
 	must_sample(fd, MACHINE, NULL, 0);
 	/* One session has one machine. */
 	EXPECT_EQ(-EBUSY, descriptor_attach(fd, MACHINE, 0, NULL));
@@ -274,22 +264,19 @@ static int is_refused(void)
 	return descriptor_attach(must_open(), MACHINE, 0, NULL) != -EPERM;
 }
 
-static int use_a_copy_without_capability(void)
+TEST_F(machine, can_be_read_and_turned_off_by_any_process_with_a_copy_of_the_descriptor)
 {
 	struct profil_stats s;
 	u64 space;
 
-	MUST(!setresuid(USER, USER, USER) && !is_refused());
-	MUST(loop_until(5, ({ read_all(); ticks_of(getpid(), 5, &space) >= 5; })));
-	MUST(!descriptor_disable(fd, &s) && accounted(&s));
-	return descriptor_enable(fd);
-}
-
-TEST_F(machine, can_be_read_and_turned_off_by_any_process_with_a_copy_of_the_descriptor)
-{
 	NEED_ROOT("for CAP_PERFMON");
 	open_machine(MODES_ALL, ENOUGH, variant->period);
-	EXPECT_EQ(0, status_of(spawn(use_a_copy_without_capability)));
+	EXPECT_CHILD({
+		MUST(!setresuid(USER, USER, USER) && !is_refused());
+		MUST(loop_until(5, ({ read_all(); ticks_of(getpid(), 5, &space) >= 5; })));
+		MUST(!descriptor_disable(fd, &s) && accounted(&s));
+		must_enable(fd);
+	});
 }
 
 /* Sessions begin and end, read or unread, while processes exec, exit and lose their leader. */
@@ -372,24 +359,21 @@ TEST_F(machine, needs_a_capability_in_the_initial_user_namespace)
 	EXPECT_EQ(0, status_in_child(unshare(CLONE_NEWUSER) || is_refused()));
 }
 
-/* Process 1 of a new pid namespace, where the child that runs loop 1 is not visible */
-static int record_in_namespace(u64 period)
+TEST_F(machine, records_no_pid_that_the_creators_namespace_does_not_have)
 {
 	u64 space;
 
-	open_machine(MODES_ALL, ENOUGH, period);
-	return !loop_until(6, ({
-		read_all();
-		ticks_of(1, 6, &space) >= 5 && ticks_of(0, 1, &space) >= 5;
-	}));
-}
-
-TEST_F(machine, records_no_pid_that_the_creators_namespace_does_not_have)
-{
 	NEED_ROOT("for CAP_PERFMON");
 	SPAWN(!loop_for_ever((void *)1));
 	ASSERT_EQ(0, unshare(CLONE_NEWPID));
-	EXPECT_EQ(0, status_of(SPAWN(record_in_namespace(variant->period))));
+	/* Process 1 of the namespace, where the child that runs loop 1 is not visible */
+	EXPECT_CHILD({
+		open_machine(MODES_ALL, ENOUGH, variant->period);
+		MUST(loop_until(6, ({
+			read_all();
+			ticks_of(1, 6, &space) >= 5 && ticks_of(0, 1, &space) >= 5;
+		})));
+	});
 }
 
 TEST_HARNESS_MAIN

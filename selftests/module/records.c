@@ -26,7 +26,18 @@
 #define OVERLAY_MAGIC	0x794c7630
 #define ENOUGH		10000	/* records: more than any test has ticks */
 
-FIXTURE_OF_SESSIONS(records)
+FIXTURE(records) {
+};
+
+FIXTURE_SETUP(records)
+{
+	sessions_setup(_metadata);
+}
+
+FIXTURE_TEARDOWN(records)
+{
+	sessions_teardown(_metadata);
+}
 
 /*
  * The program that a child executes: a copy of this program
@@ -401,26 +412,24 @@ TEST_F(records, name_the_file_of_a_mapping_that_was_unmapped_before_the_read)
 
 TEST_F(records, name_the_right_one_of_two_files_mapped_at_the_same_address)
 {
+	void *text = map_private(PAGE);
 	unsigned int count[2] = {};
+	char files[2][64];
 	struct mapping m[2];
-	char first[64];
-	void *text = map_code("first"), *second;
-	u64 changed;
+	u64 changed = 0;
 
-	NEED_CODE(text);
-	strcpy(first, file);
-	ASSERT_TRUE(mapping_of(addr(text), &m[0]));
-	close(code);
 	open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH);
-	EXPECT_TRUE(run_until(text, 5, 20));
+	for (unsigned int i = 0; i < 2; i++) {
+		void *new = map_code(i ? "second" : "first");
 
-	second = map_code("second");
-	ASSERT_NE(NULL, second);
-	changed = now_ns();
-	ASSERT_EQ(text, mremap(second, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, text));
-	ASSERT_TRUE(mapping_of(addr(text), &m[1]));
-	close(code);
-	EXPECT_TRUE(run_until(text, 5, 20));
+		NEED_CODE(new);
+		close(code);
+		strcpy(files[i], file);
+		changed = now_ns();
+		ASSERT_EQ(text, mremap(new, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, text));
+		ASSERT_TRUE(mapping_of(addr(text), &m[i]));
+		EXPECT_TRUE(run_until(text, 5, 20));
+	}
 	EXPECT_ALL_READ();
 	for_each_record(r) {
 		bool later = r->time > changed;
@@ -433,8 +442,8 @@ TEST_F(records, name_the_right_one_of_two_files_mapped_at_the_same_address)
 	EXPECT_NE(m[0].ino, m[1].ino);
 	EXPECT_LE(10U, count[0]);
 	EXPECT_LE(10U, count[1]);
-	unlink(file);
-	unlink(first);
+	unlink(files[0]);
+	unlink(files[1]);
 }
 
 /*
@@ -604,7 +613,6 @@ TEST_F(records, name_a_file_of_FUSE_in_a_user_namespace)
 	EXPECT_EQ(128 + SIGKILL, killed(child));
 	rmdir(dir);
 }
-
 
 static void *read_into_held(void *unused)
 {
@@ -867,19 +875,16 @@ TEST_F(records, are_not_dropped_if_they_are_read_in_time)
 
 TEST_F(records, are_charged_as_pinned_memory)
 {
-	u64 few, many;
+	static const u32 nr_records[] = { 16, ENOUGH };
 
-	ASSERT_OPEN(fd, 16);
-	few = pinned_bytes() - locked;
-	EXPECT_LT(0U, few);
-	EXPECT_EQ(few, stats_now().locked);
-	close_session();
-	EXPECT_TRUE(await(pinned_bytes() == locked));
-	ASSERT_OPEN(fd, ENOUGH);
-	many = pinned_bytes() - locked;
-	EXPECT_LE(8 * ENOUGH, many);
-	EXPECT_EQ(many, stats_now().locked);
-	EXPECT_EQ(0U, mlocked_bytes());
+	for (unsigned int i = 0; i < ARRAY_SIZE(nr_records); i++) {
+		ASSERT_OPEN(fd, nr_records[i]);
+		EXPECT_LE(8 * nr_records[i], stats_now().locked);
+		EXPECT_EQ(locked + stats_now().locked, pinned_bytes());
+		EXPECT_EQ(0U, mlocked_bytes());
+		close_session();
+		EXPECT_TRUE(await(pinned_bytes() == locked));
+	}
 }
 
 TEST_F_CHILD(records, are_refused_above_RLIMIT_MEMLOCK)
@@ -890,28 +895,24 @@ TEST_F_CHILD(records, are_refused_above_RLIMIT_MEMLOCK)
 	return pinned_bytes() ? 23 : 0;
 }
 
-/* The limit of mlock() is separate: its memory leaves no less room for records. */
-static int fill_both_limits(void)
-{
-	u64 bytes = stats_now().locked;
-	int again;
-
-	close(fd);
-	become_user(USER);
-	limit_memlock(bytes);
-	MUST(!mlock(page, PAGE));
-	again = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, ENOUGH);
-	MUST(again >= 0 && pinned_bytes() == bytes && mlocked_bytes() == PAGE);
-	MUST(descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 1) == -EPERM);
-	close(again);
-	MUST(await(!pinned_bytes()));
-	return mlocked_bytes() == PAGE ? 0 : 30;
-}
-
 TEST_F(records, have_a_limit_that_does_not_include_mlocked_memory)
 {
+	u64 bytes;
+
 	ASSERT_OPEN(fd, ENOUGH);
-	EXPECT_EQ(0, status_of(spawn(fill_both_limits)));
+	bytes = stats_now().locked;
+	/* The memory of mlock() leaves no less room for records. */
+	EXPECT_CHILD({
+		close(fd);
+		become_user(USER);
+		limit_memlock(bytes);
+		MUST(!mlock(page, PAGE));
+		fd = must_open(.nr_records = ENOUGH);
+		MUST(pinned_bytes() == bytes && mlocked_bytes() == PAGE);
+		MUST(descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 1) == -EPERM);
+		close(fd);
+		MUST(await(!pinned_bytes()) && mlocked_bytes() == PAGE);
+	});
 }
 
 /*
@@ -984,12 +985,6 @@ static void expect_reader_ends(struct __test_metadata *_metadata)
 	EXPECT_EQ(POLLHUP, polled(0));
 }
 
-static int join_for_ever(void)
-{
-	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	return !loop_for_ever((void *)0);
-}
-
 /* A read that polls all the time gets one record or none. */
 TEST_F_TIMEOUT(records, are_read_one_by_one_while_new_ones_arrive, 150)
 {
@@ -1000,7 +995,8 @@ TEST_F_TIMEOUT(records, are_read_one_by_one_while_new_ones_arrive, 150)
 
 	fd = must_enable(must_open(.nr_records = ENOUGH, .period = 50000));
 	fcntl(fd, F_SETFL, O_NONBLOCK);
-	child = spawn(join_for_ever);
+	child = SPAWN(descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL) ||
+		      !loop_for_ever((void *)0));
 	while (found < 1500) {
 		n = read(fd, record, sizeof(record));
 		if (n < 0 && errno != EAGAIN)
@@ -1110,7 +1106,7 @@ TEST_F(records, are_not_waited_for_with_O_NONBLOCK)
 	EXPECT_EQ(0U, nr);
 }
 
-/* Leaves a record of each of @n ticks at least. Returns the statistics. Then read() does not wait. */
+/* Leaves a record of each of @n ticks at least, for read() calls that do not wait. */
 static struct profil_stats leave_records(unsigned int n)
 {
 	struct profil_stats s;
@@ -1139,9 +1135,11 @@ TEST_F(records, are_read_whole_and_as_many_as_fit)
 		EXPECT_EQ(size, n);
 		EXPECT_EQ(1, take(reader.buffer, n));
 		/* With a larger buffer, read() returns as many whole records as fit. */
-		n = i % 2 ? read(fd, reader.buffer, 3 * size + size / 2) : n;
-		EXPECT_LT(0, n);
-		EXPECT_TRUE(i % 2 == 0 || take(reader.buffer, n) > 0);
+		if (i % 2) {
+			n = read(fd, reader.buffer, 3 * size + size / 2);
+			EXPECT_LT(0, n);
+			EXPECT_LT(0, take(reader.buffer, n));
+		}
 	}
 	all = nr;
 	EXPECT_EQ(0, read_all());
@@ -1184,10 +1182,8 @@ TEST_F(records, are_read_whole_up_to_memory_that_is_not_mapped)
 
 static int tick_in_child(void)
 {
-	u64 outside = stats_now().outside;
-
 	prctl(PR_SET_NAME, "a child");
-	return loop_until(4, stats_now().outside >= outside + 10) ? 0 : 31;
+	return burn_outside(4, 10) ? 0 : 31;
 }
 
 static int join_and_tick(void)
@@ -1240,20 +1236,13 @@ TEST_F(records, are_all_returned_before_the_end_of_file)
 	EXPECT_EQ(POLLIN, polled(0));
 }
 
-static int join_and_wait(void)
-{
-	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	shared->step = 1;
-	return step_is(2) ? 0 : 33;
-}
-
 TEST_F(records, are_not_waited_for_after_the_last_target_has_exited)
 {
 	pid_t child;
 
 	/* The child is a target, but leaves no records, because the session is disabled. */
 	ASSERT_OPEN(fd, ENOUGH);
-	child = spawn(join_and_wait);
+	child = SPAWN((join_session(PROFIL_SCOPE_PROCESS), 0));
 	ASSERT_TRUE(step_is(1));
 	ASSERT_TRUE(reader_waits(read_once));
 	shared->step = 2;
@@ -1509,9 +1498,9 @@ TEST_F(records, name_the_address_space_to_which_ranges_can_be_added)
 	child = spawn(tick_and_exec);
 	text = text_of_program(child, &m);
 	moved = text - addr(loops_text);
-	ASSERT_TRUE(await(read_all() || records_where(r, in_loop(r, text, NEW_LOOP) &&
-							 r->space != shared->space &&
-							 (space = r->space))));
+	ASSERT_TRUE(await(read_all() ||
+			  records_where(r, in_loop(r, text, NEW_LOOP) &&
+					r->space != shared->space && (space = r->space))));
 	range.start += moved;
 	range.end += moved;
 	range.offset += moved;
@@ -1556,20 +1545,6 @@ static bool times_are_between(u64 first, u64 last)
 	return !records_where(r, r->time < first || r->time > last);
 }
 
-/* Reads some of its own records, and leaves the others to the parent. */
-static int tick_and_read_some(void)
-{
-	static u64 buffer[1024 / 8];
-	u64 before = now_ns();
-	int status = join_and_tick(), taken;
-
-	if (status)
-		return status;
-	taken = take(buffer, read(fd, buffer, sizeof(buffer)));
-	MUST(taken >= 5);
-	return times_are_between(before, now_ns()) ? 0 : 71;
-}
-
 TEST_F(records, have_the_time_of_the_readers_time_namespace)
 {
 	u64 before = now_ns();
@@ -1577,8 +1552,13 @@ TEST_F(records, have_the_time_of_the_readers_time_namespace)
 	SKIP_IF(unshare(CLONE_NEWUSER | CLONE_NEWTIME), "no time namespace: %s", strerror(errno));
 	ASSERT_EQ(0, file_write("/proc/self/timens_offsets", "monotonic 1000000 0"));
 	fd = must_enable(must_open(.nr_records = ENOUGH));
-	/* The child's monotonic clock is ahead of this process's clock. */
-	EXPECT_EQ(0, status_of(spawn(tick_and_read_some)));
+	/* The child's monotonic clock is ahead of this process's. It leaves records to this one. */
+	EXPECT_CHILD({
+		before = now_ns();
+		MUST(!join_and_tick());
+		MUST(take(reader.buffer, read(fd, reader.buffer, 1024)) >= 5);
+		MUST(times_are_between(before, now_ns()));
+	});
 	expect_end(_metadata);
 	EXPECT_LE(1U, nr);
 	EXPECT_TRUE(times_are_between(before, now_ns()));

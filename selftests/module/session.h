@@ -10,7 +10,18 @@
 #include "fixture.h"
 #include "program.h"
 
-FIXTURE_OF_SESSIONS(session)
+FIXTURE(session) {
+};
+
+FIXTURE_SETUP(session)
+{
+	sessions_setup(_metadata);
+}
+
+FIXTURE_TEARDOWN(session)
+{
+	sessions_teardown(_metadata);
+}
 
 /*
  * A call uncharges the buffers of ranges that have ended, even if the caller has no target in the
@@ -82,15 +93,7 @@ static inline struct profil_range range_of_loop(unsigned int i, u32 *counter)
 	return range;
 }
 
-/* A child joins the session, then waits until the parent has added ranges. */
-static inline void join_session(u32 scope)
-{
-	MUST(!descriptor_attach(fd, scope, 0, &shared->space));
-	shared->step = 1;
-	MUST(step_is(2));
-}
-
-/* The parent starts a child that calls join_session(), and counts its loops in the page. */
+/* Starts a child that calls join_session(), and counts its loops in the page. */
 static inline pid_t spawn_counted(int (*child)(void))
 {
 	struct profil_range range = range_of_loops(page, 4);

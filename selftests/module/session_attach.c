@@ -35,17 +35,6 @@ TEST_F(session, counts_a_joined_child_in_the_creators_memory)
 	EXPECT_EQ(-ESRCH, descriptor_remove(fd, shared->space, 0, 1));
 }
 
-static int join_and_spend(void)
-{
-	u64 before;
-
-	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	before = cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
-	loop_spend(0, 30, tick_ns());
-	shared->cpu_ns = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - before;
-	return 0;
-}
-
 TEST_F(session, expects_ticks_for_the_cpu_time_of_its_targets)
 {
 	struct profil_stats s;
@@ -53,7 +42,12 @@ TEST_F(session, expects_ticks_for_the_cpu_time_of_its_targets)
 
 	fd = must_enable(must_open());
 	before = children_ns();
-	EXPECT_EQ(0, status_of(spawn(join_and_spend)));
+	EXPECT_CHILD({
+		MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+		spent = cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+		loop_spend(0, 30, tick_ns());
+		shared->cpu_ns = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - spent;
+	});
 	after = children_ns();
 	EXPECT_TRUE(await(!stats_now().targets));
 	/* The CPU time of a target that has exited still counts. The clock may be a tick ahead. */
@@ -77,30 +71,22 @@ TEST_F(session, expects_ticks_for_the_cpu_time_of_its_targets)
 
 static void *outlive_first_thread(void *joins)
 {
-	u64 ticks;
-
 	/* The first thread has exited, but the process has not. */
 	MUST(await(file_has("/proc/self/stat", "Z", NULL, 0)));
 	MUST(!joins || !descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	ticks = stats_now().ticks;
-	MUST(stats_now().targets == 1 && loop_until(0, stats_now().ticks >= ticks + 10));
+	MUST(stats_now().targets == 1 && descriptor_burn(fd, 0, 10));
 	_exit(0);
 }
 
 /* The process joins the session before or after its first thread exits. */
-static int end_first_thread(bool joined)
-{
-	pthread_t thread;
-
-	MUST(!joined || !descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	MUST(!pthread_create(&thread, NULL, outlive_first_thread, joined ? NULL : &thread));
-	pthread_exit(NULL);
-}
-
 static void expect_ticks_without_first_thread(struct __test_metadata *_metadata, bool joined)
 {
 	fd = must_enable(must_open());
-	EXPECT_EQ(0, status_of(SPAWN(end_first_thread(joined))));
+	EXPECT_CHILD({
+		MUST(!joined || !descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+		start_thread(outlive_first_thread, !joined);
+		pthread_exit(NULL);
+	});
 	EXPECT_TRUE(await(!stats_now().targets));
 }
 
@@ -108,15 +94,6 @@ TEST_F_CALL(session, can_be_joined_after_the_first_thread_exits,
 	    expect_ticks_without_first_thread(_metadata, false))
 TEST_F_CALL(session, continues_after_the_first_thread_exits,
 	    expect_ticks_without_first_thread(_metadata, true))
-
-static int join_and_run_all(void)
-{
-	u64 outside;
-
-	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
-	outside = stats_now().outside;
-	return loop_until(0, stats_now().outside >= outside + 10) ? 0 : 11;
-}
 
 TEST_F(session, binds_a_range_to_one_address_space)
 {
@@ -127,58 +104,47 @@ TEST_F(session, binds_a_range_to_one_address_space)
 	open_session(page);
 	EXPECT_TRUE(descriptor_burn(fd, 1, 5));
 	counted = count_of(1);
-	EXPECT_EQ(0, status_of(spawn(join_and_run_all)));
+	EXPECT_CHILD(MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+		     MUST(burn_outside(0, 10)));
 	s = DISABLE_EXACT(page);
 	EXPECT_EQ(counted, page[1]);
 	EXPECT_EQ(0U, page[0]);
 	EXPECT_LE(10U, s.outside);
 }
 
-static int add_and_remove(void)
-{
-	struct profil_range range = range_of_loops(other, 4);
-	struct profil_copy copy = { .from = addr(page), .bytes = 4 * LOOPS };
-
-	range.start += LOOP_SIZE * LOOPS;
-	range.end += LOOP_SIZE * LOOPS;
-	range.offset = range.start;
-	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
-	MUST(descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1) == -EPERM);
-	MUST(descriptor_add(fd, shared->space, &range, 1) == -EPERM);
-	MUST(descriptor_remove(fd, shared->space, 0, UINT64_MAX) == -EPERM);
-	MUST(descriptor_remove(fd, PROFIL_SPACE_SELF, 0, UINT64_MAX) == -EPERM);
-	MUST(descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, NULL, 0, NULL) == -EPERM);
-	MUST(descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, &copy, 1, NULL) == -EPERM);
-	return 0;
-}
-
 TEST_F(session, can_be_changed_only_by_its_creator)
 {
-	struct profil_stats s;
+	struct profil_range range = range_of(0x10000, 0x20000, other, LOOPS, 4);
+	struct profil_copy copy = { .from = addr(page), .bytes = 4 * LOOPS };
+	u64 space;
 
 	open_session(page);
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
-	EXPECT_EQ(0, status_of(spawn(add_and_remove)));
+	EXPECT_CHILD({
+		MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &space));
+		MUST(descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1) == -EPERM);
+		MUST(descriptor_add(fd, space, &range, 1) == -EPERM);
+		MUST(descriptor_remove(fd, space, 0, UINT64_MAX) == -EPERM);
+		MUST(descriptor_remove(fd, PROFIL_SPACE_SELF, 0, UINT64_MAX) == -EPERM);
+		MUST(descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, NULL, 0, NULL) == -EPERM);
+		MUST(descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, &copy, 1, NULL) == -EPERM);
+	});
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
-	s = DISABLE_EXACT(page);
-	EXPECT_LE(10U, s.ticks);
+	EXPECT_LE(10U, DISABLE_EXACT(page).ticks);
 	EXPECT_LT(0U, page[0]);
-}
-
-static int attach_as_user(pid_t pid)
-{
-	MUST(geteuid() || !setresuid(USER, USER, USER));
-	fd = must_open();
-	MUST(descriptor_attach(fd, PROFIL_SCOPE_PROCESS, pid, NULL) == -EPERM);
-	MUST(descriptor_attach(fd, PROFIL_SCOPE_THREAD, pid, NULL) == -EPERM);
-	return stats_now().targets ? 24 : 0;
 }
 
 TEST_F(session, of_another_process_is_refused_without_a_capability)
 {
 	pid_t child = SPAWN(!loop_for_ever((void *)0));
 
-	EXPECT_EQ(0, status_of(SPAWN(attach_as_user(child))));
+	EXPECT_CHILD({
+		MUST(geteuid() || !setresuid(USER, USER, USER));
+		fd = must_open();
+		MUST(descriptor_attach(fd, PROFIL_SCOPE_PROCESS, child, NULL) == -EPERM);
+		MUST(descriptor_attach(fd, PROFIL_SCOPE_THREAD, child, NULL) == -EPERM);
+		MUST(!stats_now().targets);
+	});
 	EXPECT_EQ(128 + SIGKILL, killed(child));
 }
 
@@ -308,13 +274,6 @@ static int serve_slow_program(int fuse)
 	return 0;
 }
 
-static int exec_slow_program(const char *dir)
-{
-	MUST(!chdir(dir) && step_is(0));
-	execve(FUSE_FILE, new_argv, new_envp);
-	return 43;
-}
-
 /*
  * The sessions that were attached before the exec move to the new address space when the program is
  * loaded. Until then they count towards the limit, too.
@@ -339,7 +298,7 @@ TEST_F(session, can_be_attached_during_exec_within_the_limit)
 	close(fuse);
 
 	shared->step = -1;
-	execs = SPAWN(exec_slow_program(dir));
+	execs = SPAWN(chdir(dir) || !step_is(0) || execve(FUSE_FILE, new_argv, new_envp));
 	for (i = 0; i < FOREIGN; i++) {
 		fds[i] = must_open(.exec = PROFIL_EXEC_FOLLOW);
 		if (i)

@@ -4,36 +4,21 @@
  */
 #include "session.h"
 
+/* Runs loop @i until the session has @n more hits. */
+static bool burn_hits(unsigned int i, u64 n)
+{
+	u64 until = stats_now().hit + n;
+
+	return loop_until(i, stats_now().hit >= until);
+}
+
 /* Runs loop 0, whose counter is in the private memory of the session's creator. */
 static int hit_in_0(void)
 {
-	u64 hit = stats_now().hit, held = count_of(0);
+	u32 held = count_of(0);
 
-	MUST(loop_until(0, stats_now().hit >= hit + 5));
+	MUST(burn_hits(0, 5));
 	return count_of(0) == held ? 0 : 50;
-}
-
-static int grandchild(void)
-{
-	u64 outside = stats_now().outside;
-
-	MUST(loop_until(2, stats_now().outside >= outside + 5));
-	MUST(loop_until(1, *(volatile u32 *)&shared->page[1] >= 5));
-	return hit_in_0();
-}
-
-static int child_and_grandchild(void)
-{
-	int status;
-	pid_t pid;
-
-	MUST(!hit_in_0());
-	MUST(loop_until(1, *(volatile u32 *)&shared->page[1] >= 2));
-	pid = spawn(grandchild);
-	shared->stats = stats_now();
-	status = status_of(pid);
-	shared->step = 1;
-	return status;
 }
 
 TEST_F(session, shared_by_fork_counts_children_in_all_ranges_of_the_parent)
@@ -42,15 +27,24 @@ TEST_F(session, shared_by_fork_counts_children_in_all_ranges_of_the_parent)
 		range_of_loop(0, &page[0]), range_of_loop(1, &shared->page[1]),
 	};
 	struct profil_stats s;
-	pid_t child;
 	u32 counted;
 
 	fd = must_sample(must_open(.fork = PROFIL_FORK_SHARE), PROFIL_SCOPE_PROCESS, ranges, 2);
 	EXPECT_TRUE(loop_until(0, count_of(0) >= 5));
 	counted = count_of(0);
-	child = spawn(child_and_grandchild);
-	EXPECT_TRUE(step_is(1));
-	EXPECT_EQ(0, status_of(child));
+	EXPECT_CHILD({
+		pid_t grandchild;
+
+		MUST(!hit_in_0());
+		MUST(loop_until(1, *(volatile u32 *)&shared->page[1] >= 2));
+		grandchild = FORK({
+			MUST(burn_outside(2, 5));
+			MUST(loop_until(1, *(volatile u32 *)&shared->page[1] >= 5));
+			MUST(!hit_in_0());
+		});
+		shared->stats = stats_now();
+		MUST(!status_of(grandchild));
+	});
 	EXPECT_EQ(3U, shared->stats.targets);
 	EXPECT_TRUE(await(stats_now().targets == 1));
 	EXPECT_LE(counted + 10, count_of(0));
@@ -65,9 +59,9 @@ TEST_F(session, shared_by_fork_counts_children_in_all_ranges_of_the_parent)
 /* Runs loop 2. Checks that its ticks are not counted in this process's copy of the buffer. */
 static int burn_2(void)
 {
-	u64 hit = stats_now().hit, held = count_of(2);
+	u32 held = count_of(2);
 
-	MUST(loop_until(2, stats_now().hit >= hit + 10));
+	MUST(burn_hits(2, 10));
 	return count_of(2) == held ? 0 : 55;
 }
 
@@ -89,16 +83,6 @@ TEST_F(session, shared_by_fork_counts_exactly_in_the_creators_memory)
 	EXPECT_EQ(locked + PAGE, pinned_bytes());
 }
 
-static int outside_after_the_add(void)
-{
-	u64 outside;
-
-	shared->step = 1;
-	MUST(step_is(2));
-	outside = stats_now().outside;
-	return loop_until(2, stats_now().outside >= outside + 10) ? 0 : 57;
-}
-
 TEST_F(session, shared_by_fork_has_no_range_in_the_child_that_the_parent_gets_later)
 {
 	struct profil_range range = range_of_loops(page, 4);
@@ -106,7 +90,7 @@ TEST_F(session, shared_by_fork_has_no_range_in_the_child_that_the_parent_gets_la
 	pid_t child;
 
 	fd = must_sample(must_open(.fork = PROFIL_FORK_SHARE), PROFIL_SCOPE_PROCESS, NULL, 0);
-	child = spawn(outside_after_the_add);
+	child = SPAWN(({ shared->step = 1; !step_is(2) || !burn_outside(2, 10); }));
 	ASSERT_TRUE(step_is(1));
 	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
 	shared->step = 2;
@@ -118,20 +102,17 @@ TEST_F(session, shared_by_fork_has_no_range_in_the_child_that_the_parent_gets_la
 }
 
 /* The session of the forking thread continues in the first thread of the child. */
-static int run_2_beside_1(void)
-{
-	start_thread(run_loop, 1);
-	MUST(loop_until(2, *(volatile u32 *)&shared->page[2] >= 10));
-	return shared->page[1] ? 59 : 0;
-}
-
 TEST_F(session, of_a_forking_thread_follows_the_childs_first_thread)
 {
 	struct profil_range range = range_of_loops(shared->page, 4);
 	struct profil_stats s;
 
 	fd = must_sample(must_open(.fork = PROFIL_FORK_SHARE), PROFIL_SCOPE_THREAD, &range, 1);
-	EXPECT_EQ(0, status_of(spawn(run_2_beside_1)));
+	EXPECT_CHILD({
+		start_thread(run_loop, 1);
+		MUST(loop_until(2, *(volatile u32 *)&shared->page[2] >= 10));
+		MUST(!shared->page[1]);
+	});
 	s = DISABLE_EXACT(shared->page);
 	EXPECT_EQ(s.hit, shared->page[2]);
 }
@@ -182,14 +163,6 @@ TEST_F(session, of_a_thread_and_a_process_in_one_address_space_follows_a_fork_on
 	EXPECT_EQ(0, status_of(spawn(is_one_target_more)));
 }
 
-/* The child gets ticks, as the session that it starts shows. */
-static int tick_40(void)
-{
-	MUST(!session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0));
-	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 3, 40));
-	return stats_now().targets == 1 ? 0 : 62;
-}
-
 TEST_F(session, with_FORK_OFF_does_not_sample_the_child)
 {
 	struct profil_stats s, then;
@@ -199,7 +172,12 @@ TEST_F(session, with_FORK_OFF_does_not_sample_the_child)
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
 	then = stats_now();
 	before = cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
-	EXPECT_EQ(0, status_of(spawn(tick_40)));
+	EXPECT_CHILD({
+		/* The child gets ticks, as the session that it starts shows. */
+		MUST(!session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0));
+		MUST(loop_burn(PROFIL_SCOPE_PROCESS, 3, 40));
+		MUST(stats_now().targets == 1);
+	});
 	s = stats_now();
 	/* On a debug kernel, the fork itself takes many ticks. */
 	parent = (cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - before) / tick_ns();

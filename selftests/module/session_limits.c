@@ -39,22 +39,17 @@ TEST_F_CALL(session, is_limited_in_number_for_each_process,
 TEST_F_CALL(session, is_limited_in_number_for_each_thread,
 	    expect_no_more(_metadata, PROFIL_SCOPE_THREAD))
 
-/* Of two sessions more, none can be attached to a child that has inherited all that it may have. */
-static int joins_no_more(u32 inherited)
-{
-	for (u32 scope = PROFIL_SCOPE_PROCESS; scope <= PROFIL_SCOPE_THREAD; scope++)
-		MUST(descriptor_attach(must_open(), scope, 0, NULL) ==
-		     (scope == inherited ? -EBUSY : 0));
-	return 0;
-}
-
 /* Otherwise each generation of children could have more sessions. */
 static void expect_no_more_in_a_child(struct __test_metadata *_metadata, u32 scope)
 {
 	int fds[MOST];
 	u32 n = attach_all(_metadata, fds, scope);
 
-	EXPECT_EQ(0, status_of(SPAWN(joins_no_more(scope))));
+	EXPECT_CHILD({
+		for (u32 more = PROFIL_SCOPE_PROCESS; more <= PROFIL_SCOPE_THREAD; more++)
+			MUST(descriptor_attach(must_open(), more, 0, NULL) ==
+			     (more == scope ? -EBUSY : 0));
+	});
 	while (n)
 		close(fds[--n]);
 }

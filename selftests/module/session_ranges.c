@@ -65,7 +65,6 @@ TEST_F(session, refuses_more_ranges_than_the_limit_in_all_calls_together)
 TEST_F(session, removes_only_ranges_that_lie_within_the_addresses)
 {
 	struct profil_range ranges[LOOPS];
-	u64 outside;
 	u32 counted, witness;
 	unsigned int i;
 
@@ -80,8 +79,7 @@ TEST_F(session, removes_only_ranges_that_lie_within_the_addresses)
 	EXPECT_EQ(2, descriptor_remove(fd, PROFIL_SPACE_SELF, ranges[2].start + 1,
 				       ranges[5].end - 1));
 	counted = count_of(3);
-	outside = stats_now().outside;
-	EXPECT_TRUE(loop_until(3, stats_now().outside >= outside + 10));
+	EXPECT_TRUE(burn_outside(3, 10));
 	EXPECT_EQ(counted, count_of(3));
 
 	for (i = 0; i < LOOPS; i++) {
@@ -155,7 +153,6 @@ TEST_F(session, unpins_adjacent_buffers_with_their_last_range)
 static int inherit_and_lose(void)
 {
 	volatile u32 *count = &shared->page[2];
-	u64 outside;
 	u32 now;
 
 	MUST(loop_until(2, *count >= 5));
@@ -170,15 +167,14 @@ static int inherit_and_lose(void)
 		burn();
 	/* Now it is removed here, too. */
 	now = *count;
-	outside = stats_now().outside;
-	MUST(loop_until(2, stats_now().outside >= outside + 10));
+	MUST(burn_outside(2, 10));
 	return *count == now ? 0 : 95;
 }
 
 TEST_F(session, removes_an_inherited_range_from_one_address_space_at_a_time)
 {
 	struct profil_range range = range_of_loops(shared->page, 4);
-	u64 outside, of_records, space = 0;
+	u64 of_records, space = 0;
 	pid_t child;
 	u32 now;
 
@@ -189,8 +185,7 @@ TEST_F(session, removes_an_inherited_range_from_one_address_space_at_a_time)
 	ASSERT_TRUE(step_is(1));
 	EXPECT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_SELF, 0, UINT64_MAX));
 	now = shared->page[0];
-	outside = stats_now().outside;
-	EXPECT_TRUE(loop_until(0, stats_now().outside >= outside + 5));
+	EXPECT_TRUE(burn_outside(0, 5));
 	EXPECT_EQ(now, shared->page[0]);
 	EXPECT_EQ(of_records + PAGE, stats_now().locked);
 	shared->step = 2;
@@ -201,6 +196,13 @@ TEST_F(session, removes_an_inherited_range_from_one_address_space_at_a_time)
 	shared->step = 4;
 	EXPECT_EQ(0, status_of(child));
 	DISABLE_EXACT(shared->page);
+}
+
+static void *run_all_loops(void *unused)
+{
+	for (unsigned int i = 0; !enough; i = (i + 1) % LOOPS)
+		loop_run(i, LOOP_BURST / 4);
+	return unused;
 }
 
 #define MANY	1000U
