@@ -128,6 +128,19 @@ static inline struct profil_range range_of_loops(volatile void *buffer, u32 widt
 }
 
 /*
+ * Makes ranges of @size bytes, which count user ticks of loop 0 in the first counter, and of loop 1
+ * in the last, and no ticks between two runs of these
+ */
+static inline void ranges_at_ends(struct profil_range ranges[2], volatile void *buffer, u64 size)
+{
+	for (unsigned int i = 0; i < 2; i++) {
+		ranges[i] = range_of(loop_at(i), loop_at(i) + LOOP_BLOCK, buffer, size / 4, 4);
+		ranges[i].granule = LOOP_BLOCK;
+	}
+	ranges[1].offset -= (size / 4 - 1) * LOOP_BLOCK;
+}
+
+/*
  * Spending time
  */
 
@@ -152,6 +165,13 @@ static inline u64 children_ns(void)
 static inline u64 now_ns(void)
 {
 	return cpu_ns(CLOCK_MONOTONIC);
+}
+
+static inline void pause_ns(u64 ns)
+{
+	const struct timespec t = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+
+	nanosleep(&t, NULL);
 }
 
 static inline u64 tick_ns(void)

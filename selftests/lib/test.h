@@ -38,6 +38,12 @@
 		SKIP(return, __VA_ARGS__);				\
 } while (0)
 
+/* For a setup: skips the test if @cond is true. In Linux 6.1, it would run after a SKIP(return). */
+#define SKIP_SETUP_IF(cond, ...) do {					\
+	if (cond)							\
+		SKIP(longjmp(_metadata->env, 1), __VA_ARGS__);		\
+} while (0)
+
 #define NEED_ROOT(why)	SKIP_IF(geteuid(), "needs root: %s", why)
 
 /* A test that is one statement */

@@ -169,4 +169,18 @@ static inline const struct cache *grown(const struct caches *before)
 	return NULL;
 }
 
+/* Waits until no cache is larger than in @before. If that does not happen, the test fails. */
+static inline void expect_no_growth(struct __test_metadata *_metadata, const struct caches *before)
+{
+	const struct cache *more;
+
+	EXPECT_TRUE(await(!grown(before))) {
+		more = grown(before);
+		for (unsigned int i = 0; more && i < before->n; i++)
+			if (!strcmp(more->name, before->cache[i].name))
+				TH_LOG("%s: %lld objects of %lld bytes, were %lld", more->name,
+				       more->objects, more->size, before->cache[i].objects);
+	}
+}
+
 #endif /* _SELFTESTS_USAGE_H */

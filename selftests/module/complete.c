@@ -11,11 +11,11 @@
 
 #include <poll.h>
 
-#include "beside.h"
 #include "delay.h"
 #include "loop.h"
 #include "process.h"
 #include "records.h"
+#include "threads.h"
 #include "unwind.h"
 #include "usage.h"
 
@@ -428,11 +428,11 @@ TEST_F(changing, mappings_are_known_in_all_threads)
 		       .stack_depth = variant->stack_depth);
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
 	for (unsigned int i = 0; i < 6; i++)
-		start_thread(i % 2 ? run_loop : map_and_unmap, i % 4);
+		start_beside(i % 2 ? run_loop : map_and_unmap, i % 4);
 	ASSERT_EQ(0, descriptor_enable(fd));
 	/* Reading until the ring is empty might not end, since six threads fill it. */
 	EXPECT_TRUE(await(stats_now().outside >= 500));
-	stop_threads();
+	stop_beside();
 	ASSERT_DISABLE(fd, &s);
 	EXPECT_EQ(0, read_all());
 	EXPECT_EQ(s.outside, nr);

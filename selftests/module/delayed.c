@@ -91,12 +91,12 @@ TEST_F(delayed, session_may_be_freed_by_a_thread_while_another_closes_it)
 
 	DELAY("function=profil_space_is_own ms=1000 sleep=1 comm=" NAME);
 	fd = must_open();
-	start_thread(close_slowly, 0);
+	start_beside(close_slowly, 0);
 	await_delay();
 	/* START ends the sessions of closed descriptors. */
 	EXPECT_EQ(0, session_start(PROCESS, 0, &range, 1));
 	EXPECT_EQ(0, session_stop(PROCESS, NULL));
-	stop_threads();
+	stop_beside();
 }
 
 /* The last reference to the space is that of a worker, which is delayed, and of its notifier. */
@@ -148,11 +148,11 @@ TEST_F(delayed, replacement_does_not_exceed_the_limit_if_its_room_is_used)
 		limit_memlock(LIMIT * PAGE);
 		MUST(!setresuid(USER, USER, USER));
 		MUST(!session_start(PROCESS, 0, &range, 1));
-		start_thread(replace_slowly, 0);
+		start_beside(replace_slowly, 0);
 		await_delay();
 		MUST(!session_stop(PROCESS, NULL));
 		must_open(.nr_records = 64);
-		stop_threads();
+		stop_beside();
 		MUST(pinned_bytes() <= LIMIT * PAGE);
 	});
 }

@@ -10,12 +10,12 @@
 
 #include "kselftest_harness.h"
 
-#include "beside.h"
 #include "kernel.h"
 #include "loop.h"
 #include "process.h"
 #include "send.h"
 #include "tested.h"
+#include "threads.h"
 
 #define USER		1000	/* an ordinary user, for root */
 

@@ -8,7 +8,6 @@
  */
 #include "kselftest_harness.h"
 
-#include "beside.h"
 #include "faults.h"
 #include "kernel.h"
 #include "process.h"
@@ -347,7 +346,7 @@ TEST_F(fork, copies_the_counts_of_a_parent_with_threads)
 
 	start(0);
 	for (i = 1; i <= 3; i++)
-		start_thread(run_loop, i);
+		start_beside(run_loop, i);
 	for (unsigned int round = 0; round < 10; round++) {
 		EXPECT_TRUE(loop_burn(PROCESS, 0, 10));
 		for (i = 0; i <= 3; i++)
@@ -568,9 +567,9 @@ TEST_F(forked, child_of_any_thread_inherits_the_session)
 {
 	start(0);
 	for (unsigned int i = 0; i < 20; i++) {
-		start_thread(fork_here, 0);
+		start_beside(fork_here, 0);
 		EXPECT_TRUE(loop_burn(PROCESS, 0, 3));
-		stop_threads();
+		stop_beside();
 		EXPECT_EQ(0, statuses());
 	}
 	expect_stop(_metadata, count(0));
@@ -830,7 +829,7 @@ TEST_CHILDREN(childs_session_is_set_up_while_a_thread_is_in_a_system_call,
 	struct profil_stats s;
 
 	MUST(fd >= 0);
-	start_thread(populate, (uintptr_t)memory);
+	start_beside(populate, (uintptr_t)memory);
 	MUST(read(fd, &missing, sizeof(missing)) == sizeof(missing));
 	MUST(loop_until(1, pinned_bytes() == SIZE));
 	s = child_stops();
@@ -1340,7 +1339,7 @@ static void expect_race(struct __test_metadata *_metadata, bool (*begin)(void),
 
 	race_child = child;
 	pthread_barrier_init(&barrier, NULL, 2);
-	start_thread(fork_in_rounds, 0);
+	start_beside(fork_in_rounds, 0);
 	for (unsigned int i = 0; good && i < ROUNDS_MAX && (i < ROUNDS || !all_seen()); i++) {
 		good = begin();
 		on = report->on;
@@ -1357,7 +1356,7 @@ static void expect_race(struct __test_metadata *_metadata, bool (*begin)(void),
 	}
 	enough = true;
 	pthread_barrier_wait(&barrier);
-	stop_threads();
+	stop_beside();
 	EXPECT_TRUE(good && all_seen()) {
 		TH_LOG("%u on, %u off, %u ended", report->on, report->off, report->ended);
 	}

@@ -146,7 +146,7 @@ TEST_F(machine, has_one_number_for_all_threads_of_a_process)
 
 	NEED_ROOT("for CAP_PERFMON");
 	open_machine(MODES_ALL, ENOUGH, variant->period);
-	child = SPAWN((start_thread(loop_for_ever, 4), !loop_for_ever((void *)5)));
+	child = SPAWN((start_beside(loop_for_ever, 4), !loop_for_ever((void *)5)));
 	EXPECT_TRUE(READ_UNTIL(ticks_of(child, 4, &space[0]) >= 10 &&
 			       ticks_of(child, 5, &space[1]) >= 10));
 	EXPECT_EQ(space[0], space[1]);

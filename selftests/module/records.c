@@ -293,12 +293,12 @@ TEST_F(records, have_the_id_of_their_thread)
 {
 	open_session(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ENOUGH);
 	prctl(PR_SET_NAME, "another");
-	start_thread(run_loop, 1);
+	start_beside(run_loop, 1);
 	prctl(PR_SET_NAME, "the first");
 	EXPECT_TRUE(loop_until(0, read_all() ||
 			       (count_records(addr(loops_text), 0) >= 10 &&
 				count_records(addr(loops_text), 1) >= 10)));
-	stop_threads();
+	stop_beside();
 	EXPECT_ALL_READ();
 	for_each_record(r) {
 		EXPECT_EQ(getpid(), r->pid);
@@ -628,12 +628,12 @@ TEST_F(records, are_not_listed_by_fdinfo_while_they_are_read)
 	EXPECT_TRUE(tick_in_new_file("read"));
 	ASSERT_EQ(0, descriptor_disable(fd, NULL));
 	ASSERT_EQ(0, held_back(&held));
-	start_thread(read_into_held, 0);
+	start_beside(read_into_held, 0);
 	EXPECT_TRUE(await(held_asked(&held)));
 	EXPECT_EQ(1U, fdinfo_lines("profil-files:\tbeing read\n"));
 	EXPECT_EQ(0U, fdinfo_lines(LISTED));
 	held_release(&held);
-	stop_threads();
+	stop_beside();
 	held_unmap(&held);
 }
 
@@ -731,11 +731,11 @@ TEST_F(records, have_the_right_mapping_while_mappings_change)
 	struct mapping m;
 
 	ASSERT_TRUE(mapping_of(loop_at(2), &m));
-	start_thread(map_and_unmap, 0);
+	start_beside(map_and_unmap, 0);
 	open_session(PROFIL_SCOPE_THREAD, PROFIL_MODE_USER, ENOUGH);
 	EXPECT_TRUE(loop_until(2, stats_now().outside >= 100));
 	EXPECT_ALL_READ();
-	stop_threads();
+	stop_beside();
 	expect_described(_metadata, addr(loops_text), 2, &m, 50);
 }
 
@@ -959,7 +959,7 @@ static void *reader_run(void *unused)
 static bool reader_waits(ssize_t (*call)(void))
 {
 	reader.call = call;
-	start_thread(reader_run, 0);
+	start_beside(reader_run, 0);
 	return await(reader.tid && task_state(reader.tid) == 'S') && !reader.done;
 }
 
@@ -972,7 +972,7 @@ static ssize_t woken(struct __test_metadata *_metadata, ssize_t (*call)(void))
 	EXPECT_TRUE(reader_waits(call));
 	must_enable(fd);
 	EXPECT_TRUE(loop_until(0, reader.done));
-	stop_threads();
+	stop_beside();
 	return reader.result;
 }
 
@@ -980,7 +980,7 @@ static ssize_t woken(struct __test_metadata *_metadata, ssize_t (*call)(void))
 static void expect_reader_ends(struct __test_metadata *_metadata)
 {
 	EXPECT_TRUE(await(reader.done));
-	stop_threads();
+	stop_beside();
 	EXPECT_EQ(0, reader.result);
 	EXPECT_EQ(POLLHUP, polled(0));
 }
@@ -1024,7 +1024,7 @@ static int exit_before_reading(void)
 {
 	run_on_cpu(sched_getcpu());
 	open_session(PROFIL_SCOPE_PROCESS, MODES_ALL, ENOUGH);
-	start_thread(read_for_ever, (uintptr_t)reader.buffer);
+	start_beside(read_for_ever, (uintptr_t)reader.buffer);
 	return loop_until(0, stats_now().outside >= 5) ? 0 : 4;
 }
 
@@ -1086,8 +1086,8 @@ TEST_F(records, are_waited_for_until_a_signal_interrupts_the_read)
 	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
 	ASSERT_OPEN(fd, 16);
 	ASSERT_TRUE(reader_waits(read_once));
-	EXPECT_TRUE(await(pthread_kill(threads[0], SIGUSR1) || reader.done));
-	stop_threads();
+	EXPECT_TRUE(await(pthread_kill(beside[0], SIGUSR1) || reader.done));
+	stop_beside();
 	EXPECT_EQ(-1, reader.result);
 	EXPECT_EQ(EINTR, reader.error);
 }

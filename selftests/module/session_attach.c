@@ -84,7 +84,7 @@ static void expect_ticks_without_first_thread(struct __test_metadata *_metadata,
 	fd = must_enable(must_open());
 	EXPECT_CHILD({
 		MUST(!joined || !descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-		start_thread(outlive_first_thread, !joined);
+		start_beside(outlive_first_thread, !joined);
 		pthread_exit(NULL);
 	});
 	EXPECT_TRUE(await(!stats_now().targets));
@@ -348,7 +348,7 @@ TEST_F(session, of_a_dead_or_unknown_process_is_refused)
 
 TEST_F(session, has_each_target_only_once)
 {
-	start_thread(run_loop, 1);
+	start_beside(run_loop, 1);
 	ASSERT_TRUE(await(thread_id));
 	fd = must_open();
 	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
@@ -373,7 +373,7 @@ TEST_F(session, has_each_target_only_once)
 	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, NULL));
 	EXPECT_EQ(-EBUSY, descriptor_attach(fd, PROFIL_SCOPE_THREAD, thread_id, NULL));
 	EXPECT_EQ(1U, stats_now().targets);
-	stop_threads();
+	stop_beside();
 }
 
 TEST_HARNESS_MAIN

@@ -33,7 +33,7 @@ static int join_and_exec_from_a_thread(void)
 {
 	join_session(PROFIL_SCOPE_PROCESS);
 	MUST(loop_until(0, stats_now().hit >= 3));
-	start_thread(exec_new_program, (uintptr_t)(NEW_PROGRAM "=loop"));
+	start_beside(exec_new_program, (uintptr_t)(NEW_PROGRAM "=loop"));
 	return run_loop((void *)1) ? 35 : 36;
 }
 
@@ -46,7 +46,7 @@ static void *join_alone_and_exec(void *unused)
 
 static int exec_in_an_attached_thread(void)
 {
-	start_thread(join_alone_and_exec, 0);
+	start_beside(join_alone_and_exec, 0);
 	return run_loop((void *)1) ? 35 : 36;
 }
 
@@ -234,12 +234,12 @@ TEST_F(session, tells_a_waiting_reader_that_a_program_gains_privilege_and_then_e
 
 	NEED_USERS();
 	child = leave(_metadata, PROFIL_EXEC_FOLLOW, 16);
-	start_thread(read_to_the_end, 0);
+	start_beside(read_to_the_end, 0);
 	shared->step = 2;
 	EXPECT_TRUE(await(reader.done));
 	EXPECT_EQ((ssize_t)r->size, reader.first);
 	EXPECT_EQ(0, reader.second);
-	stop_threads();
+	stop_beside();
 	EXPECT_EQ((u32)(PROFIL_RECORD_DETACHED | PROFIL_RECORD_FILE), r->flags);
 	EXPECT_EQ(0, strcmp(program, r->path));
 	EXPECT_EQ(child, r->pid);

@@ -109,7 +109,7 @@ TEST_F(session, of_a_forking_thread_follows_the_childs_first_thread)
 
 	fd = must_sample(must_open(.fork = PROFIL_FORK_SHARE), PROFIL_SCOPE_THREAD, &range, 1);
 	EXPECT_CHILD({
-		start_thread(run_loop, 1);
+		start_beside(run_loop, 1);
 		MUST(loop_until(2, *(volatile u32 *)&shared->page[2] >= 10));
 		MUST(!shared->page[1]);
 	});

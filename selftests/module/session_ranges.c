@@ -239,7 +239,7 @@ TEST_F_TIMEOUT(session, adds_and_removes_1000_ranges_of_one_histogram_while_it_c
 	for (i = 0; i < MANY; i++)
 		ranges[i] = one_of_many(i, counters);
 	fd = must_sample(must_open(), PROFIL_SCOPE_PROCESS, NULL, 0);
-	start_thread(run_all_loops, 0);
+	start_beside(run_all_loops, 0);
 
 	/* First one at a time, then in batches. Each page is pinned once. */
 	for (i = 0; i < 100; i++)
@@ -264,7 +264,7 @@ TEST_F_TIMEOUT(session, adds_and_removes_1000_ranges_of_one_histogram_while_it_c
 		ASSERT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_SELF, ranges[i].start,
 					       ranges[i].end));
 	}
-	stop_threads();
+	stop_beside();
 	ASSERT_DISABLE(fd, &s);
 	for (i = 0; i < MANY; i++) {
 		sum += counters[i];
@@ -285,13 +285,13 @@ TEST_F(session, loses_no_tick_while_ranges_are_added_and_removed)
 
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &witness, 1));
 	fd = must_sample(must_open(), PROFIL_SCOPE_PROCESS, &range, 1);
-	start_thread(run_all_loops, 0);
+	start_beside(run_all_loops, 0);
 	for (i = 0; i < 100; i++) {
 		ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &dummy, 1));
 		ASSERT_EQ(1, descriptor_remove(fd, PROFIL_SPACE_SELF, 0x10000, 0x10010));
 	}
 	EXPECT_TRUE(await(stats_now().hit >= 100));
-	stop_threads();
+	stop_beside();
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &w));
 	EXPECT_EXACT(s, page);

@@ -35,7 +35,7 @@ static struct profil_stats snapshot(struct __test_metadata *_metadata, u32 flags
 static void start_4_threads(void)
 {
 	for (unsigned int i = 0; i < 4; i++)
-		start_thread(run_loop, i);
+		start_beside(run_loop, i);
 }
 
 TEST_F_TIMEOUT(session, has_snapshots_that_agree_with_its_statistics, 120)
@@ -53,7 +53,7 @@ TEST_F_TIMEOUT(session, has_snapshots_that_agree_with_its_statistics, 120)
 		memcpy(last, copy, sizeof(last));
 		ASSERT_GT(20000U, i);
 	}
-	stop_threads();
+	stop_beside();
 	s = DISABLE_EXACT(page);
 	dropped_here(_metadata, &s);
 	/* The same holds for a disabled session. */
@@ -82,7 +82,7 @@ TEST_F_TIMEOUT(session, loses_no_tick_in_snapshots_that_reset, 120)
 			most = s.ticks;
 		ASSERT_GT(20000U, rounds);
 	}
-	stop_threads();
+	stop_beside();
 	ASSERT_EQ(0, descriptor_disable(fd, &s));
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &w));
 	EXPECT_EXACT(s, page);

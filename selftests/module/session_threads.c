@@ -11,7 +11,7 @@ TEST_F(session, of_one_thread_does_not_count_the_others)
 	struct profil_range range = range_of_loops(page, 4);
 	struct profil_stats s;
 
-	start_thread(run_loop, 1);
+	start_beside(run_loop, 1);
 	ASSERT_TRUE(await(thread_id));
 	for (unsigned int i = 0; i < 2; i++) {
 		memset(page, 0, sizeof(page));
@@ -26,16 +26,16 @@ TEST_F(session, of_one_thread_does_not_count_the_others)
 		EXPECT_EQ(1U, s.targets);
 		close_session();
 	}
-	stop_threads();
+	stop_beside();
 }
 
 TEST_F(session, of_a_process_counts_existing_and_new_threads)
 {
-	start_thread(run_loop, 1);
+	start_beside(run_loop, 1);
 	open_session(page);
-	start_thread(run_loop, 2);
+	start_beside(run_loop, 2);
 	EXPECT_TRUE(await(count_of(1) >= 5 && count_of(2) >= 5));
-	stop_threads();
+	stop_beside();
 	EXPECT_TRUE(descriptor_burn(fd, 0, 5));
 	EXPECT_EQ(1U, DISABLE_EXACT(page).targets);
 }
