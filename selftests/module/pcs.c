@@ -9,6 +9,7 @@
 #include "loop.h"
 #include "madvise.h"
 #include "process.h"
+#include "threads.h"
 
 #define SCOPE		PROFIL_SCOPE_PROCESS
 #define ENTRIES		8192		/* 16 pages */
@@ -137,27 +138,21 @@ TEST_F(pcs, outside_the_range_are_not_written)
 	EXPECT_EQ(s.hit, count_in_loop(entries, ENTRIES, 4));
 }
 
-static void *run_loop(void *arg)
+/* Returns NULL when the session has enough pcs. */
+static void *fill_half(void *i)
 {
 	struct profil_stats s;
 
-	return loop_until((uintptr_t)arg, session_stats(SCOPE, &s) || s.hit >= ENTRIES / 2) ?
-	       arg : NULL;
+	return loop_until(1 + (uintptr_t)i, session_stats(SCOPE, &s) || s.hit >= ENTRIES / 2) ?
+	       NULL : &entries;
 }
 
 TEST_F(pcs, of_all_threads_are_written_to_one_array)
 {
-	pthread_t threads[3];
 	struct profil_stats s;
-	void *result;
 
 	ASSERT_EQ(0, start(ENTRIES, 0, FAST));
-	for (uintptr_t i = 0; i < 3; i++)
-		ASSERT_EQ(0, pthread_create(&threads[i], NULL, run_loop, (void *)(i + 1)));
-	for (uintptr_t i = 0; i < 3; i++) {
-		ASSERT_EQ(0, pthread_join(threads[i], &result));
-		EXPECT_EQ((void *)(i + 1), result);
-	}
+	EXPECT_EQ(NULL, in_threads(3, fill_half));
 	ASSERT_STOP(SCOPE, &s);
 	EXPECT_LE(ENTRIES / 2, s.hit);
 	/* No pc is lost, and no entry is left out. */
