@@ -11,6 +11,7 @@
 #include "kernel.h"
 #include "loop.h"
 #include "process.h"
+#include "threads.h"
 
 #define PROCESS	PROFIL_SCOPE_PROCESS
 #define THREAD	PROFIL_SCOPE_THREAD
@@ -25,7 +26,7 @@ static union {
 
 static struct profil_query query;
 
-/* Threads that run the same function, each with its own number, until @enough is set. */
+/* Threads that run the same function, each with its own number, perhaps until @enough is set. */
 struct worker {
 	pthread_t thread;
 	unsigned int number;
@@ -36,7 +37,6 @@ struct worker {
 };
 
 static struct worker workers[MAX_THREADS];
-static atomic_bool enough;
 
 static void *work(void *worker)
 {
@@ -46,19 +46,16 @@ static void *work(void *worker)
 
 static void workers_start(unsigned int n, void (*work_of_each)(struct worker *))
 {
-	enough = false;
-	memset(workers, 0, sizeof(workers));
 	for (unsigned int i = 0; i < n; i++) {
-		workers[i].number = i;
-		workers[i].work = work_of_each;
-		MUST(!pthread_create(&workers[i].thread, NULL, work, &workers[i]));
+		workers[i] = (struct worker){ .number = i, .work = work_of_each };
+		workers[i].thread = thread_start(work, &workers[i]);
 	}
 }
 
 static void workers_join(unsigned int n)
 {
-	for (unsigned int i = 0; i < n; i++)
-		pthread_join(workers[i].thread, NULL);
+	while (n--)
+		thread_end(workers[n].thread);
 }
 
 static void workers_run(unsigned int n, void (*work_of_each)(struct worker *))
@@ -120,17 +117,16 @@ static struct profil_stats stop_both(struct __test_metadata *_metadata, unsigned
 	return s;
 }
 
-static void run_loop(struct worker *worker)
+static void run_own_loop(struct worker *worker)
 {
-	while (!enough)
-		loop_run(worker->number, LOOP_BURST);
+	run_loop((void *)(uintptr_t)worker->number);
 }
 
 TEST_F(threads, that_share_a_counter_lose_no_tick)
 {
 	struct profil_stats s;
 
-	start_and_wait(_metadata, range_all(page.u32, 1, 4), variant->n, run_loop);
+	start_and_wait(_metadata, range_all(page.u32, 1, 4), variant->n, run_own_loop);
 	ASSERT_STOP(PROCESS, &s);
 	EXPECT_EQ(s.ticks, s.hit);
 	EXPECT_EQ(s.hit, page.u32[0]);
@@ -219,9 +215,8 @@ TEST_F(threads, are_each_sampled_in_proportion_to_their_CPU_time)
 		ASSERT_STOP(PROCESS, &s);
 		EXPECT_EQ(s.hit, counters_sum(page.u32, 4, LOOPS));
 		EXPECT_EQ(s.hit, counters_sum(page.u32, 4, ARRAY_SIZE(page.u32)));
-		for (unsigned int i = 0; i < variant->n; i++) {
+		for (unsigned int i = 0; i < variant->n; i++)
 			EXPECT_LT(0U, page.u32[i]);
-		}
 	} while (!each_sampled(variant->n, s.missed) && --attempts);
 	EXPECT_LT(0U, attempts) {
 		for (unsigned int i = 0; i < variant->n; i++)
@@ -426,12 +421,9 @@ TEST_F(thread, may_have_its_own_session_in_addition_to_the_process)
 	EXPECT_EQ(-EBUSY, session_start(PROCESS, 0, &range, 1));
 	EXPECT_EQ(-EBUSY, session_start(THREAD, 0, &range_own, 1));
 	EXPECT_TRUE(loop_burn(THREAD, 2, 30));
-	ASSERT_EQ(0, session_stop(THREAD, &thread));
+	ASSERT_STOP(THREAD, &thread);
 	EXPECT_EQ((u32)PROFIL_STATE_ON, state_of(PROCESS));
-	ASSERT_EQ(0, session_stop(PROCESS, &process));
-
-	EXPECT_TRUE(accounted(&thread));
-	EXPECT_TRUE(accounted(&process));
+	ASSERT_STOP(PROCESS, &process);
 	EXPECT_LT(5U, thread.hit);
 	EXPECT_EQ(thread.hit, own[2]);
 	EXPECT_EQ(thread.hit, page.u32[2]);
@@ -483,9 +475,8 @@ TEST_F(thread, does_not_have_the_session_of_an_exited_thread_with_its_id)
 	u64 id;
 
 	/* The mode of the file allows every user to write, but the kernel then refuses it. */
-	if (geteuid() || access(last_pid, W_OK))
-		SKIP(return, "%s: needs root and CHECKPOINT_RESTORE", last_pid);
-
+	SKIP_IF(geteuid() || access(last_pid, W_OK), "%s: needs root and CHECKPOINT_RESTORE",
+		last_pid);
 	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
 	for (unsigned int tries = 0; tries < 100 && reused < 10; tries++) {
 		workers_run(1, run_and_exit);
