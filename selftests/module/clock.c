@@ -9,7 +9,10 @@
 
 #include "loop.h"
 #include "process.h"
+#include "threads.h"
 
+#define PROCESS		PROFIL_SCOPE_PROCESS
+#define THREAD		PROFIL_SCOPE_THREAD
 #define MS		1000000U
 #define N64_NS		50000U		/* PROF_MIN_INTERVAL of the N64 */
 #define FREEBSD_NS	123031U		/* profhz: 8,128 Hz */
@@ -60,14 +63,12 @@ FIXTURE_SETUP(clock)
 {
 	ASSERT_EQ(0, device_query(&self->query));
 	self->root = !geteuid();
-	memset(counters, 0, sizeof(counters));
-	device_ioctl(PROFIL_IOC_STOP, &(struct profil_stop){ .size = sizeof(struct profil_stop) });
 }
 
 FIXTURE_TEARDOWN(clock)
 {
-	session_stop(PROFIL_SCOPE_PROCESS, NULL);
-	session_stop(PROFIL_SCOPE_THREAD, NULL);
+	session_stop(PROCESS, NULL);
+	session_stop(THREAD, NULL);
 }
 
 TEST_F(clock, query_tells_the_limits_of_the_period)
@@ -84,23 +85,22 @@ TEST_F(clock, periods_out_of_bounds_are_refused)
 	int fd;
 
 	for (unsigned int i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-		EXPECT_EQ(-EINVAL, clock_start(PROFIL_SCOPE_PROCESS, 0, bad[i], NULL, 0));
+		EXPECT_EQ(-EINVAL, clock_start(PROCESS, 0, bad[i], NULL, 0));
 		EXPECT_EQ(-EINVAL, clock_open(0, bad[i]));
 	}
-	EXPECT_EQ(-EINVAL, clock_start(PROFIL_SCOPE_THREAD, PROFIL_START_JITTER, 0, NULL, 0));
+	EXPECT_EQ(-EINVAL, clock_start(THREAD, PROFIL_START_JITTER, 0, NULL, 0));
 	EXPECT_EQ(-EINVAL, clock_open(PROFIL_OPEN_JITTER, 0));
-	EXPECT_EQ(-EOPNOTSUPP, clock_start(PROFIL_SCOPE_PROCESS, 4, MS, NULL, 0));
+	EXPECT_EQ(-EOPNOTSUPP, clock_start(PROCESS, 4, MS, NULL, 0));
 	EXPECT_EQ(-EOPNOTSUPP, clock_open(2, MS));
-	EXPECT_TRUE(is_off(PROFIL_SCOPE_PROCESS));
+	EXPECT_TRUE(is_off(PROCESS));
 
-	EXPECT_EQ(self->root ? 0 : -EPERM,
-		  clock_start(PROFIL_SCOPE_PROCESS, 0, N64_NS - 1, NULL, 0));
+	EXPECT_EQ(self->root ? 0 : -EPERM, clock_start(PROCESS, 0, N64_NS - 1, NULL, 0));
 	fd = clock_open(0, N64_NS - 1);
 	EXPECT_TRUE(self->root ? fd >= 0 : fd == -EPERM);
 	close(fd);
-	session_stop(PROFIL_SCOPE_PROCESS, NULL);
-	EXPECT_EQ(0, clock_start(PROFIL_SCOPE_PROCESS, 0, self->query.max_period, NULL, 0));
-	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+	session_stop(PROCESS, NULL);
+	EXPECT_EQ(0, clock_start(PROCESS, 0, self->query.max_period, NULL, 0));
+	EXPECT_EQ(0, session_stop(PROCESS, NULL));
 }
 
 /* A structure without the field period selects the scheduler tick. */
@@ -114,8 +114,8 @@ TEST_F(clock, an_older_structure_selects_the_scheduler_tick)
 	struct profil_stats s;
 
 	ASSERT_EQ(0, device_ioctl(PROFIL_IOC_START, &start));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 10));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_TRUE(loop_burn(PROCESS, 0, 10));
+	ASSERT_EQ(0, session_stop(PROCESS, &s));
 	EXPECT_LE(10, s.ticks);
 	/* So few ticks in about 50 ms: the period was not 1 ms. */
 	EXPECT_GE(s.ticks + s.missed + 10, s.expected);
@@ -135,13 +135,12 @@ FIXTURE_VARIANT_ADD(period, of_50_us) { .ns = N64_NS };
 FIXTURE_VARIANT_ADD(period, of_8128_Hz) { .ns = FREEBSD_NS };
 FIXTURE_VARIANT_ADD(period, of_1_ms) { .ns = MS };
 FIXTURE_VARIANT_ADD(period, of_1_ms_with_jitter) { .ns = MS, .flags = PROFIL_START_JITTER };
-FIXTURE_VARIANT_ADD(period, of_1_ms_of_a_thread) { .ns = MS, .scope = PROFIL_SCOPE_THREAD };
+FIXTURE_VARIANT_ADD(period, of_1_ms_of_a_thread) { .ns = MS, .scope = THREAD };
 FIXTURE_VARIANT_ADD(period, of_20_ms) { .ns = 20 * MS };
 
 FIXTURE_SETUP(period)
 {
 	self->range = range_of_loops(counters, 4);
-	memset(counters, 0, sizeof(counters));
 	ASSERT_EQ(0, clock_start(variant->scope, variant->flags, variant->ns, &self->range, 1));
 }
 
@@ -166,13 +165,12 @@ TEST_F(period, gives_as_many_ticks_as_the_CPU_time_has_periods)
 
 TEST_F(period, does_not_pass_while_the_process_sleeps)
 {
-	const struct timespec pause = { .tv_nsec = 10 * MS };
 	struct profil_stats s, before;
 
 	loop_run(1, LOOP_BURST);
 	ASSERT_EQ(0, session_stats(variant->scope, &before));
 	for (unsigned int i = 0; i < 30; i++)
-		nanosleep(&pause, NULL);
+		pause_ns(10 * MS);
 	ASSERT_STOP(variant->scope, &s);
 	/* The process has slept for 300 ms in all, and has used much less CPU time. */
 	EXPECT_GT(150 * MS / variant->ns + 2, sum(&s) - sum(&before));
@@ -211,34 +209,23 @@ TEST_F(period, can_be_replaced_by_another)
 }
 
 /* Threads, started before and after the session */
-
-static atomic_bool enough;
-
-static void *burn_loop(void *which)
-{
-	while (!enough)
-		loop_run((uintptr_t)which, LOOP_BURST / 8);
-	return NULL;
-}
-
 TEST_F(clock, all_threads_are_sampled)
 {
 	struct profil_range range = range_of_loops(counters, 4);
 	struct profil_stats s;
 	pthread_t threads[4];
 
-	enough = false;
-	for (uintptr_t i = 0; i < 2; i++)
-		ASSERT_EQ(0, pthread_create(&threads[i], NULL, burn_loop, (void *)i));
-	ASSERT_EQ(0, clock_start(PROFIL_SCOPE_PROCESS, 0, MS, &range, 1));
-	for (uintptr_t i = 2; i < 4; i++)
-		ASSERT_EQ(0, pthread_create(&threads[i], NULL, burn_loop, (void *)i));
+	for (uintptr_t i = 0; i < 4; i++) {
+		if (i == 2)
+			ASSERT_EQ(0, clock_start(PROCESS, 0, MS, &range, 1));
+		threads[i] = thread_start(run_loop, (void *)i);
+	}
 	for (unsigned int i = 0; i < 4; i++)
 		EXPECT_TRUE(await(((volatile u32 *)counters)[i] > 200));
 	enough = true;
 	for (unsigned int i = 0; i < 4; i++)
-		pthread_join(threads[i], NULL);
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+		thread_end(threads[i]);
+	ASSERT_EQ(0, session_stop(PROCESS, &s));
 	EXPECT_AS_EXPECTED(&s);
 	EXPECT_EQ(s.hit, counters_sum(counters, 4, LOOPS));
 }
@@ -263,14 +250,11 @@ TEST_F(clock, threads_that_live_for_less_than_a_period_are_sampled)
 {
 	struct profil_range range = range_of_loops(counters, 4);
 	struct profil_stats s;
-	pthread_t thread;
 
-	ASSERT_EQ(0, clock_start(PROFIL_SCOPE_PROCESS, 0, 10 * MS, &range, 1));
-	for (unsigned int i = 0; i < 500; i++) {
-		ASSERT_EQ(0, pthread_create(&thread, NULL, burn_a_little, NULL));
-		ASSERT_EQ(0, pthread_join(thread, NULL));
-	}
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	ASSERT_EQ(0, clock_start(PROCESS, 0, 10 * MS, &range, 1));
+	for (unsigned int i = 0; i < 500; i++)
+		in_threads(1, burn_a_little);
+	ASSERT_EQ(0, session_stop(PROCESS, &s));
 	EXPECT_AS_EXPECTED(&s);
 	EXPECT_LT(20, counters[3]);
 }
@@ -285,14 +269,14 @@ TEST_F(clock, sessions_that_last_for_less_than_a_period_get_ticks)
 	u64 least = 0, most = 0, before, begin, ticks = 0, missed = 0, slack;
 	struct profil_stats s;
 
-	ASSERT_EQ(0, clock_start(PROFIL_SCOPE_THREAD, 0, self->query.max_period, NULL, 0));
+	ASSERT_EQ(0, clock_start(THREAD, 0, self->query.max_period, NULL, 0));
 	for (unsigned int i = 0; i < 400; i++) {
 		before = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
-		ASSERT_EQ(0, clock_start(PROFIL_SCOPE_PROCESS, 0, 10 * MS, &range, 1));
+		ASSERT_EQ(0, clock_start(PROCESS, 0, 10 * MS, &range, 1));
 		begin = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 		burn_ns(MS);
 		least += cpu_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
-		ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+		ASSERT_EQ(0, session_stop(PROCESS, &s));
 		most += cpu_ns(CLOCK_THREAD_CPUTIME_ID) - before;
 		EXPECT_TRUE(accounted(&s));
 		ticks += s.ticks;
@@ -314,7 +298,7 @@ TEST_F(clock, sessions_that_last_for_less_than_a_period_get_ticks)
 /* Returns true if the ticks of the process's session, with the missed ones, fill its CPU time. */
 static bool is_complete(struct profil_stats *s)
 {
-	return !session_stats(PROFIL_SCOPE_PROCESS, s) &&
+	return !session_stats(PROCESS, s) &&
 	       sum(s) + s->expected / 10 + 20 >= s->expected;
 }
 
@@ -323,21 +307,21 @@ TEST_F(clock, a_child_has_its_own_clock)
 	struct profil_range range = range_of_loops(counters, 4);
 	struct profil_stats s;
 
-	ASSERT_EQ(0, clock_start(PROFIL_SCOPE_PROCESS, 0, MS, &range, 1));
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 1, 20));
+	ASSERT_EQ(0, clock_start(PROCESS, 0, MS, &range, 1));
+	EXPECT_TRUE(loop_burn(PROCESS, 1, 20));
 	EXPECT_CHILD({
 		struct profil_stats s;
 
-		MUST(state_of(PROFIL_SCOPE_PROCESS) == PROFIL_STATE_ON);
-		MUST(loop_burn(PROFIL_SCOPE_PROCESS, 4, 300));
+		MUST(state_of(PROCESS) == PROFIL_STATE_ON);
+		MUST(loop_burn(PROCESS, 4, 300));
 		/* If a tick was very late, the next one counts the missed ones. */
 		MUST(loop_until(4, is_complete(&s)));
-		MUST(!session_stop(PROFIL_SCOPE_PROCESS, &s));
+		MUST(!session_stop(PROCESS, &s));
 		MUST(accounted(&s));
 		MUST(sum(&s) <= s.expected + s.expected / 10 + 20);
 		MUST(counters[4] > 100);
 	});
-	ASSERT_STOP(PROFIL_SCOPE_PROCESS, &s);
+	ASSERT_STOP(PROCESS, &s);
 	EXPECT_EQ(0, counters[4]);
 }
 
@@ -349,7 +333,7 @@ TEST_F(clock, descriptors_follow_fork_and_exec)
 	struct profil_stats s;
 
 	EXPECT_CHILD({
-		MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
+		MUST(!descriptor_attach(fd, PROCESS, 0, NULL));
 		execl("/bin/sh", "sh", "-c",
 		      "i=0; while [ $i -lt 3000 ]; do i=$((i + 1)); done; (exit 0); "
 		      "j=0; while [ $j -lt 3000 ]; do j=$((j + 1)); done", NULL);
@@ -369,16 +353,16 @@ TEST_F(clock, sessions_do_not_disturb_each_other)
 	struct profil_stats s[4];
 	int fds[2];
 
-	ASSERT_EQ(0, clock_start(PROFIL_SCOPE_PROCESS, 0, 3 * MS, &range, 1));
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
-	fds[0] = must_sample(must_open(.period = MS), PROFIL_SCOPE_PROCESS, NULL, 0);
+	ASSERT_EQ(0, clock_start(PROCESS, 0, 3 * MS, &range, 1));
+	ASSERT_EQ(0, session_start(THREAD, 0, NULL, 0));
+	fds[0] = must_sample(must_open(.period = MS), PROCESS, NULL, 0);
 	fds[1] = must_sample(must_open(.period = 7 * MS, .flags = PROFIL_OPEN_JITTER),
-			     PROFIL_SCOPE_THREAD, NULL, 0);
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 300));
+			     THREAD, NULL, 0);
+	EXPECT_TRUE(loop_burn(PROCESS, 0, 300));
 	ASSERT_EQ(0, descriptor_disable(fds[1], &s[3]));
 	ASSERT_EQ(0, descriptor_disable(fds[0], &s[2]));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &s[1]));
-	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s[0]));
+	ASSERT_EQ(0, session_stop(THREAD, &s[1]));
+	ASSERT_EQ(0, session_stop(PROCESS, &s[0]));
 	EXPECT_AS_EXPECTED(&s[0]);
 	EXPECT_AS_EXPECTED(&s[2]);
 	EXPECT_AS_EXPECTED(&s[3]);
@@ -397,10 +381,10 @@ TEST_F(clock, a_task_has_at_most_max_clocked_sessions_with_a_period)
 	for (unsigned int i = 0; i <= max; i++) {
 		fds[i] = must_open(.period = MS);
 		EXPECT_EQ(i < max ? 0 : -EBUSY,
-			  descriptor_attach(fds[i], PROFIL_SCOPE_PROCESS, 0, NULL));
+			  descriptor_attach(fds[i], PROCESS, 0, NULL));
 	}
 	tick = must_open();
-	EXPECT_EQ(0, descriptor_attach(tick, PROFIL_SCOPE_PROCESS, 0, NULL));
+	EXPECT_EQ(0, descriptor_attach(tick, PROCESS, 0, NULL));
 	close(tick);
 	for (unsigned int i = 0; i <= max; i++)
 		close(fds[i]);
@@ -458,12 +442,12 @@ TEST_F(clock, jitter_samples_a_program_that_avoids_the_scheduler_tick)
 		memset(ticked, 0, sizeof(ticked));
 		memset(counters, 0, sizeof(counters));
 		m = (struct avoid_tick) { .ticked = ticked };
-		ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
-		ASSERT_EQ(0, clock_start(PROFIL_SCOPE_THREAD, PROFIL_START_JITTER,
-					 self->query.tick_ns, &found, 1));
+		ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
+		ASSERT_EQ(0, clock_start(THREAD, PROFIL_START_JITTER, self->query.tick_ns, &found,
+					 1));
 		avoid_tick(&m, self->query.tick_ns);
-		ASSERT_STOP(PROFIL_SCOPE_THREAD, &s);
-		ASSERT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+		ASSERT_STOP(THREAD, &s);
+		ASSERT_EQ(0, session_stop(PROCESS, &s));
 		TH_LOG("loop 6: %llu %% of the time; of the ticks %u of %u, with jitter %u of %u",
 		       (unsigned long long)(100 * m.sixes / m.all), ticked[6],
 		       ticked[6] + ticked[7], counters[6], counters[6] + counters[7]);
