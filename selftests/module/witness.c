@@ -14,6 +14,7 @@
 #include "kernel.h"
 #include "loop.h"
 #include "process.h"
+#include "threads.h"
 
 #define EVENT		"profil_witness"
 #define HIST		"hist:keys=common_pid"
@@ -62,21 +63,14 @@ static void witness_remove(void)
 	probe_remove(EVENT);
 }
 
-static bool can_witness(void)
-{
-	return !access(TRACEFS "/kprobe_events", W_OK);
-}
-
 FIXTURE(witness) {
-	pid_t child;
-	u64 before[1 + MAX_THREADS];
 };
 
 FIXTURE_SETUP(witness)
 {
 	ASSERT_EQ(0, device_query(&query));
-	if (!can_witness())
-		return;
+	SKIP_SETUP_IF(access(TRACEFS "/kprobe_events", W_OK),
+		      "%s/kprobe_events: needs root, tracefs and KPROBE_EVENTS", TRACEFS);
 	witness_remove();
 	ASSERT_EQ(0, probe_add(EVENT, tick_function()));
 	ASSERT_EQ(0, file_write(PROBE_DIR(EVENT) "trigger", HIST)) {
@@ -104,14 +98,10 @@ static void next_step(void)
 
 FIXTURE_TEARDOWN(witness)
 {
-	if (report) {
-		report->step = STEP_END - 1;
-		next_step();
-	}
-	if (self->child > 0)
-		killed(self->child);
-	if (can_witness())
-		witness_remove();
+	report->step = STEP_END - 1;
+	next_step();
+	kill_children();
+	witness_remove();
 }
 
 static void *run_thread(void *number)
@@ -134,13 +124,11 @@ static void *run_thread(void *number)
 /* The session is on before the first thread starts, and until the last one is done. */
 static void be_witnessed(void)
 {
-	pthread_t thread;
-
 	report->tids[0] = gettid();
 	wait_for_step(STEP_GO);
 	MUST(!session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0));
 	for (uintptr_t i = 1; i <= nr_threads; i++)
-		MUST(!pthread_create(&thread, NULL, run_thread, (void *)i));
+		thread_start(run_thread, (void *)i);
 	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 0, 100));
 	MUST(await(report->ready == (int)nr_threads));
 	MUST(!session_stop(PROFIL_SCOPE_PROCESS, &report->stats[0]));
@@ -178,32 +166,28 @@ static void be_witnessed_forking(unsigned int i)
  * Runs the child, and stores its statistics and the counts of the witness. Returns false if the
  * witness reports lost ticks.
  */
-static bool witness(struct __test_metadata *_metadata, FIXTURE_DATA(witness) *self, u64 *seen)
+static bool witness(struct __test_metadata *_metadata, u64 *seen)
 {
 	const long long lost = witness_lost();
+	pid_t child;
+	u64 before;
 	bool whole;
 
 	memset(report, 0, sizeof(*report));
 	/* This session keeps the hook installed. */
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
 
-	self->child = FORK({
-		if (forks)
-			be_witnessed_forking(0);
-		else
-			be_witnessed();
-	});
+	child = SPAWN((forks ? be_witnessed_forking(0) : be_witnessed(), 0));
 	/* The child sleeps now, or nearly so. */
 	ASSERT_TRUE(await(report->tids[0]));
-	self->before[0] = witnessed(self->child);
+	before = witnessed(child);
 	next_step();
 	ASSERT_TRUE(await(report->step == STEP_DONE));
 	for (unsigned int i = 0; i <= nr_threads; i++)
-		seen[i] = witnessed(report->tids[i]) - self->before[i];
+		seen[i] = witnessed(report->tids[i]) - (i ? 0 : before);
 	whole = witness_lost() == lost;
 	next_step();
-	EXPECT_EQ(0, status_of(self->child));
-	self->child = 0;
+	EXPECT_EQ(0, status_of(child));
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, NULL));
 	return whole;
 }
@@ -230,12 +214,12 @@ static bool agree(struct __test_metadata *_metadata, const struct profil_stats *
 }
 
 /* Runs the child once. Does the witness agree with all of its sessions? */
-static bool attempt(struct __test_metadata *_metadata, FIXTURE_DATA(witness) *self)
+static bool attempt(struct __test_metadata *_metadata)
 {
 	u64 seen[1 + MAX_THREADS], sum = 0;
 	bool yes;
 
-	if (!witness(_metadata, self, seen))
+	if (!witness(_metadata, seen))
 		return false;
 	for (unsigned int i = 0; i <= nr_threads; i++)
 		sum += seen[i];
@@ -250,30 +234,28 @@ static bool attempt(struct __test_metadata *_metadata, FIXTURE_DATA(witness) *se
 	return yes;
 }
 
-static void expect_agreement(struct __test_metadata *_metadata, FIXTURE_DATA(witness) *self,
-			     u32 of, unsigned int threads)
+static void expect_agreement(struct __test_metadata *_metadata, u32 of, unsigned int threads)
 {
 	unsigned int i;
 
-	SKIP_IF(!can_witness(), "%s/kprobe_events: needs root, tracefs and KPROBE_EVENTS", TRACEFS);
 	scope = of;
 	nr_threads = threads;
-	for (i = 0; i < ATTEMPTS && !attempt(_metadata, self); i++)
+	for (i = 0; i < ATTEMPTS && !attempt(_metadata); i++)
 		;
 	EXPECT_GT(ATTEMPTS, i);
 }
 
 TEST_F_CALL(witness, agrees_with_a_process,
-	    expect_agreement(_metadata, self, PROFIL_SCOPE_PROCESS, 0))
+	    expect_agreement(_metadata, PROFIL_SCOPE_PROCESS, 0))
 TEST_F_CALL(witness, agrees_with_a_process_of_5_threads,
-	    expect_agreement(_metadata, self, PROFIL_SCOPE_PROCESS, MAX_THREADS))
+	    expect_agreement(_metadata, PROFIL_SCOPE_PROCESS, MAX_THREADS))
 TEST_F_CALL(witness, agrees_with_each_of_4_threads,
-	    expect_agreement(_metadata, self, PROFIL_SCOPE_THREAD, MAX_THREADS))
+	    expect_agreement(_metadata, PROFIL_SCOPE_THREAD, MAX_THREADS))
 
 TEST_F(witness, agrees_with_each_of_a_chain_of_forks)
 {
 	forks = true;
-	expect_agreement(_metadata, self, PROFIL_SCOPE_PROCESS, MAX_THREADS);
+	expect_agreement(_metadata, PROFIL_SCOPE_PROCESS, MAX_THREADS);
 }
 
 /*
@@ -311,17 +293,14 @@ static void profile(struct __test_metadata *_metadata, u32 scope, unsigned int n
 {
 	clockid_t clock = scope == PROFIL_SCOPE_THREAD ? CLOCK_THREAD_CPUTIME_ID :
 							 CLOCK_PROCESS_CPUTIME_ID;
-	pthread_t threads[MAX_THREADS];
 	u64 inner, outer, min, max;
 
 	outer = cpu_ns(clock);
 	ASSERT_EQ(0, session_start(scope, 0, NULL, 0));
 	inner = cpu_ns(clock);
-	for (uintptr_t i = 0; i < n; i++)
-		MUST(!pthread_create(&threads[i], NULL, spend_30_ticks, (void *)i));
-	for (unsigned int i = 0; i < n; i++)
-		MUST(!pthread_join(threads[i], NULL));
-	if (!n)
+	if (n)
+		in_threads(n, spend_30_ticks);
+	else
 		spend_30_ticks(NULL);
 	inner = cpu_ns(clock) - inner;
 	ASSERT_EQ(0, session_stop(scope, s));
@@ -374,11 +353,10 @@ TEST_F(expected, ticks_include_those_of_exited_threads)
 
 TEST_F(expected, ticks_of_a_sleeping_thread_are_few)
 {
-	const struct timespec pause = { .tv_nsec = 100000000 };
 	struct profil_stats s;
 
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
-	nanosleep(&pause, NULL);
+	pause_ns(100000000);
 	ASSERT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, &s));
 	EXPECT_GE(5U, s.expected);
 	EXPECT_GE(5U, s.ticks);
