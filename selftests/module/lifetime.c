@@ -16,6 +16,7 @@
 #include "kernel.h"
 #include "loop.h"
 #include "process.h"
+#include "threads.h"
 
 #define PROCESS	PROFIL_SCOPE_PROCESS
 #define THREAD	PROFIL_SCOPE_THREAD
@@ -28,11 +29,17 @@ static u32 witness[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 static char *const self_argv[] = { "lifetime", NULL };
 static char *const self_envp[] = { "PROFIL_NEW_PROGRAM=1", NULL };
 
+/* @counters: those of the loops */
+static int start_in(u32 scope, u32 flags, u32 *counters)
+{
+	struct profil_range range = range_of_loops(counters, 4);
+
+	return session_start(scope, flags, &range, 1);
+}
+
 static int try_start(u32 scope)
 {
-	struct profil_range range = range_of_loops(page, 4);
-
-	return session_start(scope, 0, &range, 1);
+	return start_in(scope, 0, page);
 }
 
 /* Starts the session of the process, and runs loop 0 for @ticks of it. */
@@ -220,10 +227,8 @@ TEST_F(lifetime, a_start_is_not_interrupted_by_signals)
 
 static void expect_refused(struct __test_metadata *_metadata, u32 flags, int error)
 {
-	struct profil_range range = range_of_loops(other, 4);
-
 	start(5);
-	EXPECT_EQ(-error, session_start(PROCESS, flags, &range, 1));
+	EXPECT_EQ(-error, start_in(PROCESS, flags, other));
 	EXPECT_LE(10U, expect_on(_metadata, 5).ticks);
 	EXPECT_EQ(0U, other[0]);
 }
@@ -237,70 +242,57 @@ TEST_F(lifetime, a_replacement_that_fails_changes_nothing)
 	expect_refused(_metadata, PROFIL_START_REPLACE, EFAULT);
 }
 
+/* Replaces the session for the @i-th time. */
+static void replace(unsigned int i)
+{
+	MUST(!start_in(PROCESS, PROFIL_START_REPLACE, i % 2 ? page : other));
+}
+
 TEST_F(lifetime, a_replacement_loses_no_tick_and_counts_none_twice)
 {
-	struct profil_range ranges[] = {
-		range_of_loops(page, 4),
-		range_of_loops(other, 4),
-		range_of_loops(witness, 4),
-	};
 	struct profil_stats s, w;
 	u64 hit;
 
-	ASSERT_EQ(0, session_start(PROCESS, PROFIL_START_REPLACE, &ranges[0], 1)) {
-		TH_LOG("there need not be one to replace");
-	}
-	ASSERT_EQ(0, session_start(THREAD, 0, &ranges[2], 1));
+	/* There need not be one to replace. */
+	replace(1);
+	ASSERT_EQ(0, start_in(THREAD, 0, witness));
 	for (unsigned int i = 0; i < 100; i++) {
 		loop_run(0, LOOP_BURST);
-		ASSERT_EQ(0, session_start(PROCESS, PROFIL_START_REPLACE,
-					   &ranges[~i & 1], 1));
+		replace(i);
 	}
 	/* The last session counts in the buffer of the first one. */
 	hit = page[0];
 	EXPECT_EQ(0, session_stats(PROCESS, &s));
 	EXPECT_GE(2U, s.ticks);
 	EXPECT_TRUE(loop_burn(PROCESS, 0, 5));
-	ASSERT_EQ(0, session_stop(THREAD, &w));
-	s = stop();
-	EXPECT_TRUE(accounted(&w));
-	EXPECT_EQ(hit + s.hit, page[0]);
+	ASSERT_STOP(THREAD, &w);
+	EXPECT_EQ(hit + stop().hit, page[0]);
 	EXPECT_LT(0U, other[0]);
 	EXPECT_EQ(w.hit, witness[0]);
 	EXPECT_EQ(w.hit, page[0] + other[0]);
 }
 
-static atomic_bool enough;
-
 /* The thread's own session counts the same ticks of loop 1. */
 static void *witness_loop_1(void *unused)
 {
-	struct profil_range range = range_of_loops(witness, 4);
 	struct profil_stats s;
 
-	(void)unused;
-	MUST(!session_start(THREAD, 0, &range, 1));
-	while (!enough)
-		loop_run(1, LOOP_BURST);
+	MUST(!start_in(THREAD, 0, witness));
+	run_loop((void *)1);
 	MUST(!session_stop(THREAD, &s));
 	MUST(accounted(&s) && s.hit == witness[1]);
-	return NULL;
+	return unused;
 }
 
 TEST_F(lifetime, a_replacement_loses_no_tick_of_a_running_thread)
 {
-	struct profil_range ranges[] = {
-		range_of_loops(page, 4),
-		range_of_loops(other, 4),
-	};
 	pthread_t thread;
 	u32 first;
 
-	ASSERT_EQ(0, session_start(PROCESS, 0, &ranges[0], 1));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, witness_loop_1, NULL));
+	start(0);
+	thread = thread_start(witness_loop_1, NULL);
 	for (unsigned int i = 0; i < 200; i++) {
-		ASSERT_EQ(0, session_start(PROCESS, PROFIL_START_REPLACE,
-					   &ranges[~i & 1], 1));
+		replace(i);
 		/* The thread needs time to run, even if there is only one CPU. */
 		if (i % 10 == 0) {
 			first = witness[1];
@@ -308,7 +300,7 @@ TEST_F(lifetime, a_replacement_loses_no_tick_of_a_running_thread)
 		}
 	}
 	enough = true;
-	ASSERT_EQ(0, pthread_join(thread, NULL));
+	thread_end(thread);
 	ASSERT_EQ(0, session_stop(PROCESS, NULL));
 	EXPECT_LT(10U, witness[1]);
 	EXPECT_EQ(witness[1], page[1] + other[1]);
@@ -364,12 +356,9 @@ static void *exec_thread(void *unused)
 
 TEST_F_CHILD(lifetime, exec_by_another_thread_ends_the_session)
 {
-	pthread_t thread;
-
 	start_both(0);
-	MUST(!pthread_create(&thread, NULL, exec_thread, NULL));
-	for (;;)
-		loop_run(1, LOOP_BURST);
+	thread_start(exec_thread, NULL);
+	return !loop_for_ever((void *)1);
 }
 
 TEST_F(lifetime, a_failed_exec_changes_nothing)
@@ -391,15 +380,12 @@ static int vfork_and_exec(void)
 
 TEST_F(lifetime, vfork_and_exec_leave_the_parents_session_on)
 {
-	struct profil_stats s;
-
 	start_both(0);
 	EXPECT_EQ(0, vfork_and_exec());
 	EXPECT_TRUE(loop_burn(PROCESS, 0, 10));
 	EXPECT_TRUE(loop_burn(THREAD, 0, 10));
 	ASSERT_EQ(0, session_stop(THREAD, NULL));
-	s = stop();
-	EXPECT_LE(20U, s.ticks);
+	EXPECT_LE(20U, stop().ticks);
 }
 
 TEST_F(lifetime, posix_spawn_leaves_the_parents_session_on)
@@ -445,8 +431,10 @@ static int share_address_space(void *unused)
 static pid_t clone_vm(int (*child)(void *arg), int flags, void *arg)
 {
 	static char stack[65536] __attribute__((aligned(16)));
+	pid_t pid = clone(child, stack + sizeof(stack), CLONE_VM | flags | SIGCHLD, arg);
 
-	return clone(child, stack + sizeof(stack), CLONE_VM | flags | SIGCHLD, arg);
+	MUST(pid > 0);
+	return pid;
 }
 
 TEST_F(lifetime, a_CLONE_VM_child_shares_the_session)
@@ -460,7 +448,6 @@ TEST_F(lifetime, a_CLONE_VM_child_shares_the_session)
 		u32 before = page[3];
 
 		child = clone_vm(share_address_space, flags[i], NULL);
-		ASSERT_LT(0, child);
 		loop_run(0, LOOP_BURST);
 		EXPECT_EQ(0, status_of(child));
 		EXPECT_LT(before, page[3]);
@@ -482,12 +469,8 @@ static int stop_and_start(void *unused)
 
 TEST_F(lifetime, a_CLONE_VM_child_may_stop_and_start_the_session_and_exit)
 {
-	pid_t child;
-
 	start(5);
-	child = clone_vm(stop_and_start, 0, NULL);
-	ASSERT_LT(0, child);
-	EXPECT_EQ(0, status_of(child));
+	EXPECT_EQ(0, status_of(clone_vm(stop_and_start, 0, NULL)));
 	EXPECT_LT(0U, page[3]);
 	expect_on(_metadata, 5);
 }
@@ -511,7 +494,7 @@ TEST_F(lifetime, session_stays_on_in_a_CLONE_VM_child_after_its_starter_has_exit
 	EXPECT_CHILD({
 		start(5);
 		starter = getpid();
-		MUST(clone_vm(outlive_starter, 0, &ends[1]) > 0);
+		clone_vm(outlive_starter, 0, &ends[1]);
 	});
 	close(ends[1]);
 	EXPECT_EQ(1, read(ends[0], &c, 1));
@@ -530,10 +513,8 @@ static int exit_with_session(void)
 
 static int exit_with_threads(void)
 {
-	pthread_t thread;
-
 	for (unsigned int i = 0; i < 3; i++)
-		MUST(!pthread_create(&thread, NULL, loop_for_ever, (void *)1));
+		thread_start(loop_for_ever, (void *)1);
 	return exit_with_session();
 }
 
@@ -570,10 +551,8 @@ static void *outlive_leader(void *unused)
 
 TEST_F_CHILD(lifetime, the_session_outlives_the_thread_that_started_it)
 {
-	pthread_t thread;
-
 	start_both(0);
-	MUST(!pthread_create(&thread, NULL, outlive_leader, NULL));
+	thread_start(outlive_leader, NULL);
 	pthread_exit(NULL);
 }
 
@@ -667,10 +646,9 @@ static void *fork_for_ever(void *unused)
 static int exec_while_forking(void)
 {
 	unsigned int before = children->on;
-	pthread_t thread;
 
 	start(0);
-	MUST(!pthread_create(&thread, NULL, fork_for_ever, NULL));
+	thread_start(fork_for_ever, NULL);
 	MUST(await(children->on != before));
 	loop_run(0, 1 + rand() % LOOP_BURST);
 	return exec_at_once();
@@ -700,22 +678,20 @@ TEST_F_TIMEOUT(lifetime, exec_while_a_thread_forks_ends_only_the_session_of_the_
 
 FIXTURE(unload) {
 	pid_t child;
-	atomic_int *step;	/* incremented to let the other of parent and child continue */
 };
+
+static atomic_int *step;	/* incremented to let the other of parent and child continue */
 
 FIXTURE_SETUP(unload)
 {
-	if (module_stays())
-		return;
+	SKIP_SETUP_IF(module_stays(), "%s", module_stays());
 	ASSERT_TRUE(module_is_loaded());
-	self->step = map_shared(PAGE);
+	step = map_shared(PAGE);
 	ASSERT_TRUE(await(module_users() == 0));
 }
 
 FIXTURE_TEARDOWN(unload)
 {
-	if (module_stays())
-		return;
 	if (self->child > 0)
 		killed(self->child);
 	if (!module_is_loaded())
@@ -725,7 +701,6 @@ FIXTURE_TEARDOWN(unload)
 
 /* Runs @run in a child, which exits with its value, until @cond is true. */
 #define START_CHILD(run, cond) do {					\
-	SKIP_IF(module_stays(), "%s", module_stays());			\
 	self->child = FORK(_exit(run));					\
 	ASSERT_TRUE(await(cond));					\
 } while (0)
@@ -735,8 +710,13 @@ FIXTURE_TEARDOWN(unload)
 	self->child = 0;						\
 } while (0)
 
+#define ASSERT_USED() do {						\
+	for (unsigned int i_ = 0; i_ < 100; i_++)			\
+		ASSERT_EQ(-EWOULDBLOCK, module_unload());		\
+} while (0)
+
 /* In the child: lets the parent continue, and runs until the parent lets it continue. */
-static void tick_until_told(atomic_int *step)
+static void tick_until_told(void)
 {
 	int now = ++*step;
 
@@ -760,22 +740,22 @@ static void expect_unload(struct __test_metadata *_metadata, FIXTURE_DATA(unload
 	ASSERT_EQ(0, module_unload());
 	expect_no_trace(_metadata);
 	ASSERT_EQ(0, module_load(""));
-	++*self->step;
+	++*step;
 	EXPECT_DONE();
 }
 
-static int stop_between(atomic_int *step)
+static int stop_between(void)
 {
 	int fd = device_fd();
 
 	start(3);
 	/* No process has the device open now, but the session is on. */
 	device_close();
-	tick_until_told(step);
+	tick_until_told();
 	MUST(!device_reopen(fd) && loop_burn(PROCESS, 0, 3));
 	stop();
 	device_close();
-	tick_until_told(step);
+	tick_until_told();
 	/* The module has been loaded anew. */
 	MUST(!device_reopen(fd));
 	return check_not_sampled();
@@ -783,30 +763,29 @@ static int stop_between(atomic_int *step)
 
 TEST_F(unload, is_refused_while_a_session_is_on_and_succeeds_when_it_is_stopped)
 {
-	START_CHILD(stop_between(self->step), *self->step == 1);
+	START_CHILD(stop_between(), *step == 1);
 	EXPECT_LT(0, module_users());
-	for (unsigned int i = 0; i < 100; i++)
-		ASSERT_EQ(-EWOULDBLOCK, module_unload());
-	++*self->step;
+	ASSERT_USED();
+	++*step;
 
-	ASSERT_TRUE(await(*self->step == 3));
+	ASSERT_TRUE(await(*step == 3));
 	expect_unload(_metadata, self);
 }
 
 /* The parent has stopped its session, or will do so, and has closed the device. */
-static int child_without_buffer(atomic_int *step)
+static int child_without_buffer(void)
 {
 	int fd = device_fd();
 
 	MUST(state_of(PROCESS) == PROFIL_STATE_ENDED);
 	device_close();
-	tick_until_told(step);
+	tick_until_told();
 	/* The module has been loaded anew, without the statistics of the ended session. */
 	MUST(!device_reopen(fd));
 	return check_not_sampled();
 }
 
-static int leave_ended(atomic_int *step)
+static int leave_ended(void)
 {
 	char *buffer = map_private(PAGE);
 	struct profil_range range = range_of_loops(buffer, 4);
@@ -815,7 +794,7 @@ static int leave_ended(atomic_int *step)
 	MUST(!madvise(buffer, PAGE, MADV_DONTFORK));
 	MUST(!session_start(PROCESS, 0, &range, 1));
 	MUST(loop_burn(PROCESS, 0, 3));
-	child = FORK(_exit(child_without_buffer(step)));
+	child = FORK(_exit(child_without_buffer()));
 	MUST(!session_stop(PROCESS, NULL));
 	device_close();
 	return status_of(child);
@@ -823,21 +802,21 @@ static int leave_ended(atomic_int *step)
 
 TEST_F(unload, succeeds_while_an_ended_session_has_not_been_stopped)
 {
-	START_CHILD(leave_ended(self->step), *self->step == 1);
+	START_CHILD(leave_ended(), *step == 1);
 	expect_unload(_metadata, self);
 }
 
-static int tick_for_ever(atomic_int *step)
+static int tick_for_ever(void)
 {
 	exit_with_threads();
 	device_close();
-	tick_until_told(step);
+	tick_until_told();
 	return 101;
 }
 
 TEST_F(unload, succeeds_after_a_sampled_process_was_killed)
 {
-	START_CHILD(tick_for_ever(self->step), *self->step == 1);
+	START_CHILD(tick_for_ever(), *step == 1);
 	ASSERT_EQ(-EWOULDBLOCK, module_unload());
 	ASSERT_EQ(0, kill(self->child, SIGKILL));
 	EXPECT_EQ(128 + SIGKILL, status_of(self->child));
@@ -847,7 +826,7 @@ TEST_F(unload, succeeds_after_a_sampled_process_was_killed)
 }
 
 /* The parent's session is stopped, and neither process has the device open. */
-static int stop_before_child(atomic_int *step)
+static int stop_before_child(void)
 {
 	pid_t child;
 
@@ -855,7 +834,7 @@ static int stop_before_child(atomic_int *step)
 	child = FORK({
 		MUST(await(*step == 1) && loop_burn(PROCESS, 1, 3));
 		device_close();
-		tick_until_told(step);
+		tick_until_told();
 	});
 	stop();
 	device_close();
@@ -865,10 +844,9 @@ static int stop_before_child(atomic_int *step)
 
 TEST_F(unload, is_refused_while_the_child_of_a_fork_has_a_session)
 {
-	START_CHILD(stop_before_child(self->step), *self->step == 2);
-	for (unsigned int i = 0; i < 100; i++)
-		ASSERT_EQ(-EWOULDBLOCK, module_unload());
-	++*self->step;
+	START_CHILD(stop_before_child(), *step == 2);
+	ASSERT_USED();
+	++*step;
 	EXPECT_DONE();
 	EXPECT_TRUE(await(module_unload() == 0));
 	expect_no_trace(_metadata);
@@ -907,7 +885,7 @@ static int leave_to_children(struct chain *chain)
 TEST_F(unload, is_refused_while_sessions_pass_from_parent_to_child)
 {
 	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + 2 * BURN_CAP_NS;
-	struct chain *chain = (struct chain *)self->step;
+	struct chain *chain = (struct chain *)step;
 	int err = -EWOULDBLOCK;
 
 	START_CHILD(leave_to_children(chain), chain->length > 0);
@@ -926,7 +904,7 @@ TEST_F(unload, is_refused_while_sessions_pass_from_parent_to_child)
 	expect_no_trace(_metadata);
 }
 
-static void fork_until_told(atomic_int *step)
+static void fork_until_told(void)
 {
 	int now = ++*step;
 
@@ -942,12 +920,12 @@ static void fork_until_told(atomic_int *step)
 TEST_F_TIMEOUT(unload, and_load_succeed_while_another_process_forks, 150)
 {
 	run_on_cpu(sched_getcpu());
-	START_CHILD((fork_until_told(self->step), 1), *self->step == 1);
+	START_CHILD((fork_until_told(), 1), *step == 1);
 	for (unsigned int i = 0; i < 5; i++) {
 		EXPECT_TRUE(await(module_unload() == 0));
 		ASSERT_EQ(0, module_load(""));
 	}
-	++*self->step;
+	++*step;
 	EXPECT_DONE();
 }
 
