@@ -20,7 +20,10 @@
 #include "madvise.h"
 #include "process.h"
 #include "swap_area.h"
+#include "threads.h"
 
+#define PROCESS		PROFIL_SCOPE_PROCESS
+#define THREAD		PROFIL_SCOPE_THREAD
 #define SIZE		(4 * PAGE)
 #define LAST		(SIZE / 4 - 1)	/* index of the last counter */
 
@@ -44,22 +47,12 @@ FIXTURE_VARIANT(pinned) {
 FIXTURE_VARIANT_ADD(pinned, quiet) { .busy = false };
 FIXTURE_VARIANT_ADD(pinned, busy) { .busy = true };
 
-static atomic_bool enough;
-
-static void *run_loop_0(void *unused)
-{
-	(void)unused;
-	while (!enough)
-		loop_run(0, LOOP_BURST);
-	return NULL;
-}
-
 FIXTURE_SETUP(pinned)
 {
 	ASSERT_DEVICE();
 	locked = pinned_bytes();
 	if (variant->busy) {
-		ASSERT_EQ(0, pthread_create(&thread, NULL, run_loop_0, NULL));
+		thread = thread_start(run_loop, (void *)0);
 		running = true;
 	}
 }
@@ -69,7 +62,7 @@ static void stop_thread(void)
 	if (!running)
 		return;
 	enough = true;
-	pthread_join(thread, NULL);
+	thread_end(thread);
 	running = false;
 }
 
@@ -77,7 +70,7 @@ static void stop_thread(void)
 FIXTURE_TEARDOWN(pinned)
 {
 	stop_thread();
-	session_stop(PROFIL_SCOPE_PROCESS, NULL);
+	session_stop(PROCESS, NULL);
 	EXPECT_EQ(locked, pinned_bytes());
 }
 
@@ -119,35 +112,25 @@ static bool map_huge(void)
 /* Counts the user ticks of the two loops, and nothing between two runs of these. */
 static int start(void)
 {
-	struct profil_range ranges[] = {
-		range_of(loop_at(0), loop_at(0) + LOOP_BLOCK, buffer, SIZE / 4, 4),
-		range_of(loop_at(1), loop_at(1) + LOOP_BLOCK, buffer, SIZE / 4, 4),
-	};
+	struct profil_range ranges[2];
 
-	ranges[0].granule = LOOP_BLOCK;
-	ranges[1].granule = LOOP_BLOCK;
-	ranges[1].offset -= LAST * LOOP_BLOCK;
-	return session_start_modes(PROFIL_SCOPE_PROCESS, PROFIL_MODE_USER, ranges, 2);
+	ranges_at_ends(ranges, buffer, SIZE);
+	return session_start_modes(PROCESS, PROFIL_MODE_USER, ranges, 2);
 }
 
 static u64 hits(void)
 {
 	struct profil_stats s;
 
-	return session_stats(PROFIL_SCOPE_PROCESS, &s) ? 0 : s.hit;
+	return session_stats(PROCESS, &s) ? 0 : s.hit;
 }
 
 /* Waits for more hits of loop 0, which the thread or this function runs. */
 static bool tick(void)
 {
-	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
 	u64 until = hits() + SOME;
 
-	if (running)
-		return await(hits() >= until);
-	while (hits() < until && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap)
-		loop_run(0, LOOP_BURST);
-	return hits() >= until;
+	return running ? await(hits() >= until) : loop_until(0, hits() >= until);
 }
 
 /* Maps the buffer, starts the session, and waits for hits. */
@@ -163,8 +146,8 @@ static void expect_on(struct __test_metadata *_metadata)
 	struct profil_stats s;
 
 	EXPECT_TRUE(tick());
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 1, SOME));
-	ASSERT_EQ(0, session_stats(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_TRUE(loop_burn(PROCESS, 1, SOME));
+	ASSERT_EQ(0, session_stats(PROCESS, &s));
 	ASSERT_EQ((u32)PROFIL_STATE_ON, s.state) {
 		TH_LOG("end %u", s.end);
 	}
@@ -182,7 +165,7 @@ static struct profil_stats stop(struct __test_metadata *_metadata)
 	struct profil_stats s;
 
 	stop_thread();
-	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, &s));
+	EXPECT_EQ(0, session_stop(PROCESS, &s));
 	EXPECT_TRUE(accounted(&s));
 	EXPECT_EQ(0U, s.dropped);
 	EXPECT_EQ(locked, pinned_bytes());
@@ -227,18 +210,10 @@ static void expect_same(struct __test_metadata *_metadata, bool (*event)(void))
 
 static bool event_fork(void)
 {
-	pid_t pid = fork();
-	int status;
+	/* It writes to its own copy, or to shared memory; the parent's pages must stay the same. */
+	pid_t child = FORK(buffer[1] = 0);
 
-	if (!pid) {
-		/*
-		 * The child writes to its own copy, or to shared memory; the parent's pages must
-		 * stay the same.
-		 */
-		buffer[1] = 0;
-		_exit(0);
-	}
-	return pid > 0 && tick() && waitpid(pid, &status, 0) == pid && !status;
+	return tick() && !status_of(child);
 }
 
 TEST_SAME(pages_stay_after_fork, map_anonymous, event_fork)
@@ -295,13 +270,14 @@ static bool event_mlock(void)
 
 TEST_SAME(pages_stay_after_mlock_and_munlock, map_anonymous, event_mlock)
 
-PAGE_EVENT(compact, !file_write("/proc/sys/vm/compact_memory", "1"))
+#define COMPACT "/proc/sys/vm/compact_memory"
+
+PAGE_EVENT(compact, !file_write(COMPACT, "1"))
 
 TEST_F(pinned, pages_stay_after_compaction)
 {
-	SKIP_IF(access("/proc/sys/vm/compact_memory", W_OK),
-		"compact_memory: needs root and COMPACTION");
-	ASSERT_TRUE(map_anonymous());
+	SKIP_IF(access(COMPACT, W_OK), "%s: needs root and COMPACTION", COMPACT);
+	MAP(map_anonymous);
 	expect_same(_metadata, event_compact);
 }
 
@@ -499,10 +475,9 @@ TEST_F(pinned, pages_after_MADV_DONTNEED_are_not_mapped_again)
 
 TEST_F(pinned, MADV_DONTNEED_of_one_page_leaves_the_counts_of_the_others)
 {
-	struct profil_stats s;
 	u32 of_1;
 
-	ASSERT_TRUE(map_anonymous());
+	MAP(map_anonymous);
 	ASSERT_EQ(0, start());
 	expect_on(_metadata);
 	stop_thread();
@@ -511,8 +486,7 @@ TEST_F(pinned, MADV_DONTNEED_of_one_page_leaves_the_counts_of_the_others)
 
 	ASSERT_EQ(0, madvise((char *)buffer + SIZE - PAGE, PAGE, MADV_DONTNEED));
 	EXPECT_TRUE(tick());
-	s = stop(_metadata);
-	EXPECT_EQ(s.hit, buffer[0] + of_1);
+	EXPECT_EQ(stop(_metadata).hit, buffer[0] + of_1);
 	EXPECT_EQ(0U, buffer[LAST]);
 }
 
@@ -525,6 +499,7 @@ static void expect_counted_at(struct __test_metadata *_metadata, const u32 *wher
 {
 	struct profil_stats s;
 
+	ASSERT_NE(MAP_FAILED, (void *)where);
 	EXPECT_LT(0U, where[0]);
 	expect_on(_metadata);
 	s = stop(_metadata);
@@ -534,11 +509,10 @@ static void expect_counted_at(struct __test_metadata *_metadata, const u32 *wher
 
 TEST_F(pinned, pages_that_mremap_has_moved_are_still_counted_in)
 {
-	u32 *moved = map_private(SIZE);
+	u32 *moved;
 
 	START_IN(map_anonymous);
-	ASSERT_EQ((void *)moved, mremap(buffer, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED,
-					moved));
+	moved = mremap(buffer, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, map_private(SIZE));
 	ASSERT_TRUE(event_map_over());
 	memset(buffer, 0, SIZE);
 	expect_counted_at(_metadata, moved);
@@ -561,27 +535,21 @@ TEST_F(pinned, shared_pages_are_still_counted_in_after_munmap_of_the_last_one)
 
 TEST_F(pinned, shared_pages_are_still_counted_in_after_mremap)
 {
-	u32 *moved;
-
 	START_IN(map_memfd);
-	moved = mremap(buffer, SIZE, 2 * SIZE, MREMAP_MAYMOVE);
-	ASSERT_NE(MAP_FAILED, (void *)moved);
-	expect_counted_at(_metadata, moved);
+	expect_counted_at(_metadata, mremap(buffer, SIZE, 2 * SIZE, MREMAP_MAYMOVE));
 }
 
 TEST_F(pinned, the_remaining_pages_of_a_truncated_file_are_counted_in)
 {
-	struct profil_stats s;
 	u32 of_1;
 
-	ASSERT_TRUE(map_memfd());
+	MAP(map_memfd);
 	ASSERT_EQ(0, start());
 	expect_on(_metadata);
 	of_1 = buffer[LAST];
 	ASSERT_EQ(0, ftruncate(memfd, SIZE - PAGE));
 	EXPECT_TRUE(tick());
-	s = stop(_metadata);
-	EXPECT_EQ(s.hit, buffer[0] + of_1);
+	EXPECT_EQ(stop(_metadata).hit, buffer[0] + of_1);
 }
 
 /*
@@ -590,14 +558,11 @@ TEST_F(pinned, the_remaining_pages_of_a_truncated_file_are_counted_in)
 
 TEST_F(pinned, unmapped_pages_stay_pinned_until_stop)
 {
-	struct profil_stats s;
-
 	START_IN(map_anonymous);
 	ASSERT_EQ(0, munmap(buffer, SIZE));
 	expect_on(_metadata);
-	s = stop(_metadata);
-	EXPECT_LE(2 * SOME + 0U, s.hit);
-	EXPECT_EQ(-EINVAL, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+	EXPECT_LE(2 * SOME + 0U, stop(_metadata).hit);
+	EXPECT_EQ(-EINVAL, session_stop(PROCESS, NULL));
 	/* Memory that is not mapped cannot be pinned. */
 	EXPECT_EQ(-EFAULT, start());
 }
@@ -606,17 +571,15 @@ TEST_F(pinned, unmapped_pages_stay_pinned_until_the_session_is_replaced)
 {
 	static u32 fresh[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 	struct profil_range range = range_of_loops(fresh, 4);
-	struct profil_stats s;
 
 	START_IN(map_anonymous);
 	ASSERT_EQ(0, munmap(buffer, SIZE));
-	EXPECT_EQ(-EBUSY, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	EXPECT_EQ(-EBUSY, session_start(PROCESS, 0, &range, 1));
 	EXPECT_EQ(locked + SIZE, pinned_bytes());
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, &range, 1));
+	ASSERT_EQ(0, session_start(PROCESS, PROFIL_START_REPLACE, &range, 1));
 	EXPECT_EQ(locked + PAGE, pinned_bytes());
 	EXPECT_TRUE(tick());
-	s = stop(_metadata);
-	EXPECT_EQ(s.hit, counters_sum(fresh, 4, LOOPS));
+	EXPECT_EQ(stop(_metadata).hit, counters_sum(fresh, 4, LOOPS));
 }
 
 TEST_F(pinned, unmapped_pages_of_several_sessions_stay_pinned)
@@ -627,22 +590,19 @@ TEST_F(pinned, unmapped_pages_of_several_sessions_stay_pinned)
 
 	START_IN(map_anonymous);
 	range = range_of_loops(buffer, 4);
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, &range, 1));
-	ASSERT_OPEN(fd, 0);
-	ASSERT_EQ(0, descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL));
-	ASSERT_EQ(0, descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1));
-	ASSERT_EQ(0, descriptor_enable(fd));
+	ASSERT_EQ(0, session_start(THREAD, 0, &range, 1));
+	fd = must_sample(must_open(), PROCESS, &range, 1);
 	EXPECT_TRUE(tick());
 
 	ASSERT_EQ(0, munmap(buffer, SIZE));
 	EXPECT_TRUE(tick());
-	EXPECT_TRUE(loop_burn(PROFIL_SCOPE_THREAD, 2, SOME));
+	EXPECT_TRUE(loop_burn(THREAD, 2, SOME));
 	EXPECT_TRUE(descriptor_burn(fd, 2, SOME));
 	EXPECT_EQ(locked + SIZE + 2 * PAGE, pinned_bytes());
 	ASSERT_DISABLE(fd, &s);
 	EXPECT_EQ(0U, s.dropped);
 	close(fd);
-	ASSERT_STOP(PROFIL_SCOPE_THREAD, &s);
+	ASSERT_STOP(THREAD, &s);
 	EXPECT_EQ(0U, s.dropped);
 	stop(_metadata);
 }
@@ -654,12 +614,8 @@ TEST_F(pinned, unmapped_pages_of_several_sessions_stay_pinned)
 static void expect_no_request(struct __test_metadata *_metadata, enum held_kind kind)
 {
 	struct held held;
-	int err;
 
-	SKIP_IF(geteuid(), "needs root");
-	err = held_map(&held, kind, SIZE);
-	SKIP_IF(err == -ENOENT || err == -ENODEV, "no FUSE here");
-	ASSERT_EQ(0, err);
+	NEED_HELD(&held, kind, SIZE);
 	buffer = (u32 *)held.memory;
 	ASSERT_EQ(0, start());
 	expect_on(_metadata);
@@ -719,18 +675,18 @@ TEST_F(pinned, setup_gives_up_on_huge_pages_that_never_become_writable)
 	}
 	close(fault);
 	range = range_of_loops(huge, 4);
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1));
+	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
 	fault = protect_huge(huge);
 	ASSERT_LE(0, fault);
 
 	EXPECT_CHILD({
 		while (cpu_ns(CLOCK_PROCESS_CPUTIME_ID) < 100000000)
 			loop_run(0, LOOP_BURST);
-		err = session_start(PROFIL_SCOPE_PROCESS, 0, &range, 1);
+		err = session_start(PROCESS, 0, &range, 1);
 		MUST(!err || err == -EFAULT);
 	});
 	close(fault);
-	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
+	EXPECT_EQ(0, session_stop(PROCESS, NULL));
 	hugetlb_unmap(huge, HUGE_PAGE);
 	EXPECT_TRUE(await(module_users() == users));
 }
@@ -763,15 +719,14 @@ static int end_in_child(void)
 {
 	struct profil_stats s;
 
-	MUST(loop_until(0, session_stats(PROFIL_SCOPE_PROCESS, &s) || s.state != PROFIL_STATE_ON));
+	MUST(loop_until(0, session_stats(PROCESS, &s) || s.state != PROFIL_STATE_ON));
 	MUST(s.state == PROFIL_STATE_ENDED);
 	MUST(accounted(&s));
 	MUST(!s.hit && !s.locked && !pinned_bytes());
 	return ENDED(s.end);
 }
 
-static void expect_end_in_child(struct __test_metadata *_metadata,
-				int advice)
+static void expect_end_in_child(struct __test_metadata *_metadata, int advice)
 {
 	START_IN(map_anonymous);
 	ASSERT_EQ(0, madvise(buffer, SIZE, advice));
@@ -789,16 +744,13 @@ TEST_F_CALL(pinned, a_child_with_wiped_pages_has_an_ended_session,
 static int unmap_in_child(void)
 {
 	struct profil_stats s;
-	u64 until;
 
-	MUST(!session_stats(PROFIL_SCOPE_PROCESS, &s) && s.state == PROFIL_STATE_ON);
-	MUST(!munmap(buffer, SIZE));
-	MUST(mmap(buffer, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-		  -1, 0) == buffer);
+	running = false;	/* Only the parent has the thread. */
+	MUST(state_of(PROCESS) == PROFIL_STATE_ON);
+	MUST(!munmap(buffer, SIZE) && event_map_over());
 	memset(buffer, 0, SIZE);
-	until = hits() + SOME;
-	MUST(loop_until(0, hits() >= until));
-	MUST(!session_stop(PROFIL_SCOPE_PROCESS, &s));
+	MUST(tick());
+	MUST(!session_stop(PROCESS, &s));
 	MUST(accounted(&s) && !s.dropped && s.end == PROFIL_END_NONE);
 	MUST(!counters_sum(buffer, 4, SIZE / 4));
 	return 0;
