@@ -20,6 +20,7 @@
 #include "kernel.h"
 #include "loop.h"
 #include "process.h"
+#include "threads.h"
 #include "unwind.h"
 #include "usage.h"
 
@@ -45,13 +46,6 @@ static struct shared *shared;
 static int device;		/* the descriptor of the device while it is open */
 
 #define fail(...)	failures_note(&shared->failures, __VA_ARGS__)
-
-static void pause_for(u64 ns)
-{
-	const struct timespec t = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
-
-	nanosleep(&t, NULL);
-}
 
 /*
  * Workers
@@ -84,7 +78,7 @@ static bool started(int err, const char *call)
 		fail("%s: errno %d", call, -err);
 	}
 	shared->refused++;
-	pause_for(200000);
+	pause_ns(200000);
 	return false;
 }
 
@@ -216,7 +210,7 @@ static void count_descriptor(struct actor *a)
 static void count(struct actor *a)
 {
 	if (shared->hold) {
-		pause_for(100000);
+		pause_ns(100000);
 		return;
 	}
 	if (!started(device_reopen(device), "open"))
@@ -235,22 +229,21 @@ static void count(struct actor *a)
  * Races that the workers cause themselves
  */
 
-static void *burn_on(void *enough)
+static void *burn_on(void *unused)
 {
-	while (!*(atomic_bool *)enough && !shared->stop)
+	while (!enough && !shared->stop)
 		loop_run(0, LOOP_BURST / 16);
-	return NULL;
+	return unused;
 }
 
 static void against_stop(struct actor *a)
 {
-	static atomic_bool enough;
 	pthread_t others[2];
-	unsigned int i, n;
+	unsigned int i;
 
 	enough = false;
-	for (n = 0; n < 2 && !pthread_create(&others[n], NULL, burn_on, &enough); n++)
-		;
+	for (i = 0; i < 2; i++)
+		others[i] = thread_start(burn_on, NULL);
 	for (i = 0; i < 50 && !shared->stop; i++) {
 		memset(counters, 0, sizeof(counters));
 		if (!started(start(a, PROFIL_SCOPE_PROCESS, 0), "START"))
@@ -261,8 +254,8 @@ static void against_stop(struct actor *a)
 		shared->rounds++;
 	}
 	enough = true;
-	while (n--)
-		pthread_join(others[n], NULL);
+	for (i = 0; i < 2; i++)
+		thread_end(others[i]);
 }
 
 static bool has_exited(pid_t pid)
@@ -275,14 +268,12 @@ static bool has_exited(pid_t pid)
 /* Sets @begun when the session has started. */
 static void count_until_killed(struct actor *a, const struct profil_range *range, u32 *begun)
 {
-	static atomic_bool never;
-	pthread_t unused;
-
 	any(a, 2);
 	if (started(clock_start(PROFIL_SCOPE_PROCESS, 0, any_period(a), range, 1), "START"))
 		clock_start(PROFIL_SCOPE_THREAD, 0, any_period(a), range, 1);
 	*begun = 1;
-	if (!pthread_create(&unused, NULL, burn_on, &never) && one_in(a, 4))
+	thread_start(burn_on, NULL);
+	if (one_in(a, 4))
 		pthread_exit(NULL);
 	loop_run(1, any(a, 1 << 22) + 1);
 }
@@ -310,7 +301,7 @@ static void against_exit(struct actor *a)
 		await(counter(left, 4, LOOPS));
 	if (shares && one_in(a, 2))
 		await(counters_sum(left, 4, LOOPS) || has_exited(pid));
-	pause_for(any(a, 20000000));
+	pause_ns(any(a, 20000000));
 	killed(pid);
 	any(a, 2);
 	sum = counters_sum(left, 4, LOOPS);
@@ -382,22 +373,18 @@ static void against_memory(struct actor *a, bool moves)
 	char *p = (char *)0x100000000000 + getpid() % 64 * 16 * PAGE;
 	struct profil_range range = range_of_loops(p + PAGE, 4);
 	struct profil_stats s, gone;
-	static atomic_bool enough;
 	pthread_t other;
 	void *q;
 	int err;
 
-	q = mmap(p, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		 0);
-	if (q == MAP_FAILED)
-		return fail("mmap: errno %d", errno);
+	MUST(mmap(p, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		  0) == p);
 	range.nr_counters = 2 * PAGE / 4;
 	err = clock_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, any_period(a), &range, 1);
 	if (!started(err, "START"))
 		return;
 	enough = false;
-	if (pthread_create(&other, NULL, burn_on, &enough))
-		return;
+	other = thread_start(burn_on, NULL);
 	for (u32 n = any(a, 20); n; n--) {
 		loop_run(1, any(a, 1 << 16) + 1);
 		madvise(p, 4 * PAGE, one_in(a, 2) ? MADV_DONTNEED : MADV_FREE);
@@ -415,7 +402,7 @@ static void against_memory(struct actor *a, bool moves)
 		fail("STATS: errno %d", -err);
 	loop_run(1, any(a, 1 << 20) + 1);
 	enough = true;
-	pthread_join(other, NULL);
+	thread_end(other);
 	check_stats("STOP", session_stop(PROFIL_SCOPE_PROCESS, &s), &s);
 	if (s.end || s.dropped != s.dropped_contended + s.dropped_exit)
 		fail("memory: %llu ticks dropped, end %u", s.dropped, s.end);
@@ -460,27 +447,23 @@ static void against_fork(struct actor *a)
 
 FIXTURE(race) {
 	struct usage before;
-	struct actor actor;
-	u32 seconds;
-	pid_t pids[WORKERS];
 };
 
-static void stop_workers(FIXTURE_DATA(race) *self)
+static struct actor actor;
+static u32 seconds;
+
+static void stop_workers(const pid_t *pids)
 {
 	shared->stop = 1;
 	for (unsigned int i = 0; i < WORKERS; i++) {
 		int status = 0;
 
-		if (!self->pids[i])
-			continue;
-		if (!await(waitpid(self->pids[i], &status, WNOHANG) == self->pids[i])) {
+		if (!await(waitpid(pids[i], &status, WNOHANG) == pids[i])) {
 			fail("a process does not exit");
-			kill(self->pids[i], SIGKILL);
-			waitpid(self->pids[i], &status, 0);
+			killed(pids[i]);
 		} else if (status) {
 			fail("a process ended with status %#x", status);
 		}
-		self->pids[i] = 0;
 	}
 }
 
@@ -497,33 +480,33 @@ static void work_on(struct actor *a, void (*work)(struct actor *a))
 		work(a);
 }
 
-static void run_race(struct __test_metadata *_metadata, FIXTURE_DATA(race) *self,
-		     void (*work)(struct actor *a), int (*disturb)(struct actor *a, u32 turn),
-		     const char *events)
+static void run_race(struct __test_metadata *_metadata, void (*work)(struct actor *a),
+		     int (*disturb)(struct actor *a, u32 turn), const char *events)
 {
-	u64 end = now_ns() + self->seconds * 1000000000ULL, latest = end + PATIENCE_NS;
+	u64 end = now_ns() + seconds * 1000000000ULL, latest = end + PATIENCE_NS;
 	u32 turns = 0, done = 0;
+	pid_t pids[WORKERS];
 	int err, last = 0;
 
 	memset(shared, 0, sizeof(*shared));
 	for (unsigned int i = 0; i < WORKERS; i++) {
-		struct actor a = another(&self->actor, 0);
+		struct actor a = another(&actor, 0);
 
-		self->pids[i] = FORK(work_on(&a, work));
-		shared->pids[i] = self->pids[i];
+		pids[i] = FORK(work_on(&a, work));
+		shared->pids[i] = pids[i];
 	}
 	while (now_ns() < (raced() ? end : latest) && !shared->failures.n) {
 		if (!disturb) {
-			pause_for(50000000);
+			pause_ns(50000000);
 			continue;
 		}
-		err = disturb(&self->actor, turns++);
+		err = disturb(&actor, turns++);
 		if (err)
 			last = err;
 		else
 			done++;
 	}
-	stop_workers(self);
+	stop_workers(pids);
 	TH_LOG("%s: %llu; %llu rounds, %llu hits, %llu refused, %llu ended; %u of %u disturbances",
 	       events, shared->events, shared->rounds, shared->hits, shared->refused, shared->ended,
 	       done, turns);
@@ -549,10 +532,10 @@ FIXTURE_SETUP(race)
 	/* The device must be closed, so that a test can unload the module. */
 	device_close();
 	shared = map_shared(sizeof(*shared));
-	self->seconds = number_from("PROFIL_RACE_SECONDS", 2);
+	seconds = number_from("PROFIL_RACE_SECONDS", 2);
 	seed = number_from("PROFIL_RACE_SEED", now_ns() / 1000);
-	TH_LOG("PROFIL_RACE_SEED=%u PROFIL_RACE_SECONDS=%u", seed, self->seconds);
-	self->actor.random = seed * 0x9e3779b97f4a7c15ULL | 1;
+	TH_LOG("PROFIL_RACE_SEED=%u PROFIL_RACE_SECONDS=%u", seed, seconds);
+	actor.random = seed * 0x9e3779b97f4a7c15ULL | 1;
 	ASSERT_TRUE(await(module_users() == 0));
 	self->before = usage();
 	self->before.percpu = LLONG_MAX / 2;
@@ -567,7 +550,7 @@ FIXTURE_TEARDOWN(race)
 #define TEST_AGAINST(name, worker, events)				\
 	TEST_F_TIMEOUT(race, name, 3600)				\
 	{								\
-		run_race(_metadata, self, worker, NULL, events);	\
+		run_race(_metadata, worker, NULL, events);	\
 	}
 
 TEST_AGAINST(tick_against_stop, against_stop,
@@ -591,7 +574,7 @@ static int hotplug(struct actor *a, u32 turn)
 	int err = file_write(last_cpu, turn % 2 ? "1" : "0");
 
 	shared->events += !err && turn % 2 == 0;
-	pause_for(any(a, 60000000));
+	pause_ns(any(a, 60000000));
 	return err;
 }
 
@@ -601,7 +584,7 @@ TEST_F_TIMEOUT(race, a_CPU_goes_offline_and_online, 3600)
 	snprintf(last_cpu, sizeof(last_cpu), "/sys/devices/system/cpu/cpu%ld/online",
 		 sysconf(_SC_NPROCESSORS_CONF) - 1);
 	SKIP_IF(access(last_cpu, W_OK), "no %s: one CPU, or none that can go offline", last_cpu);
-	run_race(_metadata, self, count, hotplug, "the CPU went offline");
+	run_race(_metadata, count, hotplug, "the CPU went offline");
 	EXPECT_EQ(0, file_write(last_cpu, "1"));
 	EXPECT_EQ(1, file_number(last_cpu, ""));
 }
@@ -621,21 +604,20 @@ static int unload(struct actor *a, u32 turn)
 	} while (err && now_ns() < end);
 	shared->hold = 0;
 	if (!err) {
-		pause_for(any(a, 10000000));
+		pause_ns(any(a, 10000000));
 		err = module_load("");
 		shared->events += !err;
 	}
-	pause_for(any(a, 50000000));
+	pause_ns(any(a, 50000000));
 	return err;
 }
 
 TEST_F_TIMEOUT(race, the_module_is_unloaded_and_loaded, 3600)
 {
 	SKIP_IF(module_stays(), "%s", module_stays());
-	run_race(_metadata, self, count, unload, "the module was unloaded and loaded");
-	if (!module_is_loaded()) {
+	run_race(_metadata, count, unload, "the module was unloaded and loaded");
+	if (!module_is_loaded())
 		ASSERT_EQ(0, module_load(""));
-	}
 }
 
 static int trace_functions(struct actor *a, u32 turn)
@@ -645,16 +627,16 @@ static int trace_functions(struct actor *a, u32 turn)
 	if (turn % 2)
 		shared->events += file_has(TRACEFS "/trace", tick_function(), NULL, 0);
 	err = file_write(TRACEFS "/current_tracer", turn % 2 ? "nop" : "function");
-	pause_for(any(a, 20000000));
+	pause_ns(any(a, 20000000));
 	return err;
 }
 
 TEST_F_TIMEOUT(race, ftrace_traces_the_hooked_function, 3600)
 {
-	if (geteuid() || access(TRACEFS "/current_tracer", W_OK))
-		SKIP(return, "needs root and " TRACEFS "/current_tracer");
+	SKIP_IF(geteuid() || access(TRACEFS "/current_tracer", W_OK),
+		"needs root and " TRACEFS "/current_tracer");
 	ASSERT_EQ(0, file_write(TRACEFS "/set_ftrace_filter", tick_function()));
-	run_race(_metadata, self, count, trace_functions, "saw ticks");
+	run_race(_metadata, count, trace_functions, "saw ticks");
 	EXPECT_EQ(0, file_write(TRACEFS "/current_tracer", "nop"));
 	EXPECT_EQ(0, file_write(TRACEFS "/set_ftrace_filter", "\n"));
 }
@@ -668,7 +650,7 @@ static int enable_ftrace(struct actor *a, u32 turn)
 		shared->events++;
 		err = 0;
 	}
-	pause_for(any(a, 20000000));
+	pause_ns(any(a, 20000000));
 	return err;
 }
 
@@ -679,7 +661,7 @@ TEST_F_TIMEOUT(race, ftrace_is_disabled_and_enabled, 3600)
 	SKIP_IF(geteuid() || access(FTRACE_ENABLED, W_OK), "needs root and " FTRACE_ENABLED);
 	/* The hook is installed and removed with each session. */
 	ASSERT_EQ(0, file_exchange(LINGER_S, "0", linger, sizeof(linger)));
-	run_race(_metadata, self, count, enable_ftrace, "writes that the hook forbids");
+	run_race(_metadata, count, enable_ftrace, "writes that the hook forbids");
 	EXPECT_EQ(0, file_write(LINGER_S, linger));
 	EXPECT_EQ(0, file_write(FTRACE_ENABLED, "1"));
 }
@@ -699,15 +681,15 @@ static int probe(struct actor *a, u32 turn)
 		err = probe_add(PROBE, tick_function()) ?:
 		      file_write(PROBE_DIR(PROBE) "enable", "1");
 	}
-	pause_for(any(a, 20000000));
+	pause_ns(any(a, 20000000));
 	return err;
 }
 
 TEST_F_TIMEOUT(race, kprobes_are_set_on_the_hooked_function, 3600)
 {
-	if (geteuid() || access(TRACEFS "/kprobe_events", W_OK))
-		SKIP(return, "needs root and " TRACEFS "/kprobe_events");
-	run_race(_metadata, self, count, probe, "saw ticks");
+	SKIP_IF(geteuid() || access(TRACEFS "/kprobe_events", W_OK),
+		"needs root and " TRACEFS "/kprobe_events");
+	run_race(_metadata, count, probe, "saw ticks");
 	file_write(PROBE_DIR(PROBE) "enable", "0");
 	probe_remove(PROBE);
 }
@@ -718,19 +700,17 @@ static int perf_events(struct actor *a, u32 turn)
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = PERF_COUNT_SW_CPU_CLOCK,
 		.sample_period = 50000 + any(a, 1000000), .sample_type = PERF_SAMPLE_IP,
-		.inherit = 1, .inherit_thread = 0,
+		.inherit = 1, .inherit_thread = any(a, 2),
 	};
 	pid_t pid = one_in(a, 4) ? -1 : shared->pids[turn % WORKERS];
 	u64 ns;
 	int fd;
 
-	if (one_in(a, 2))
-		attr.inherit_thread = 1;
 	fd = syscall(SYS_perf_event_open, &attr, pid, pid < 0 || one_in(a, 4) ? 0 : -1, -1,
 		     PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	pause_for(any(a, 30000000));
+	pause_ns(any(a, 30000000));
 	shared->events += read(fd, &ns, sizeof(ns)) == sizeof(ns) && ns >= attr.sample_period;
 	close(fd);
 	return 0;
@@ -739,7 +719,7 @@ static int perf_events(struct actor *a, u32 turn)
 TEST_F_TIMEOUT(race, perf_events_are_opened_and_closed, 3600)
 {
 	SKIP_IF(geteuid(), "needs root, for perf events of others");
-	run_race(_metadata, self, count, perf_events, "took samples");
+	run_race(_metadata, count, perf_events, "took samples");
 }
 
 /* Runs @command, which must print a number after @key. Returns -EIO if it does not. */
@@ -784,7 +764,7 @@ static int perf_record(struct actor *a, u32 turn)
 TEST_F_TIMEOUT(race, perf_record_samples_the_workers, 3600)
 {
 	SKIP_IF(geteuid() || !there_is("perf"), "needs root and the program perf");
-	run_race(_metadata, self, count, perf_record, "recorded samples");
+	run_race(_metadata, count, perf_record, "recorded samples");
 }
 
 static char script[256];
@@ -806,7 +786,7 @@ TEST_F_TIMEOUT(race, bpftrace_is_attached, 3600)
 	snprintf(script, sizeof(script), "bpftrace -e '%s kprobe:%s { @t = count(); } %s' 2>&1",
 		 "profile:hz:499 { @[tid] = count(); }", tick_function(),
 		 "interval:ms:700 { exit(); } END { clear(@); }");
-	run_race(_metadata, self, count, bpftrace, "saw ticks");
+	run_race(_metadata, count, bpftrace, "saw ticks");
 }
 
 TEST_HARNESS_MAIN
