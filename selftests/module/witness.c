@@ -25,8 +25,7 @@ static struct profil_query query;
 
 /* Results that the child passes to its parent, in shared memory. */
 struct report {
-	atomic_int step;	/* STEP_*; each process increments it after its part */
-	atomic_int ready;	/* threads that wait for the end */
+	atomic_uint ready;	/* tasks that have done their part, and sleep until the end */
 	pid_t tids[1 + MAX_THREADS];	/* the child and its threads; or the chain of forks */
 	struct profil_stats stats[1 + MAX_THREADS];
 };
@@ -80,26 +79,15 @@ FIXTURE_SETUP(witness)
 }
 
 /* Sleeps, so that the task gets no ticks. */
-static void wait_for_step(int step)
+static void wait_for_end(void)
 {
-	while (report->step < step)
-		syscall(SYS_futex, &report->step, 0 /* FUTEX_WAIT */, report->step, NULL);
+	report->ready++;
+	for (;;)
+		pause();
 }
-
-static void next_step(void)
-{
-	++report->step;
-	syscall(SYS_futex, &report->step, 1 /* FUTEX_WAKE */, 1000);
-}
-
-#define STEP_GO		1	/* the parent has read the counts of the witness */
-#define STEP_DONE	2	/* the child has stopped all sessions */
-#define STEP_END	3	/* the parent has read the counts again */
 
 FIXTURE_TEARDOWN(witness)
 {
-	report->step = STEP_END - 1;
-	next_step();
 	kill_children();
 	witness_remove();
 }
@@ -116,8 +104,7 @@ static void *run_thread(void *number)
 	} else {
 		loop_spend(i, 50, query.tick_ns);
 	}
-	report->ready++;
-	wait_for_step(STEP_END);
+	wait_for_end();
 	return NULL;
 }
 
@@ -125,41 +112,34 @@ static void *run_thread(void *number)
 static void be_witnessed(void)
 {
 	report->tids[0] = gettid();
-	wait_for_step(STEP_GO);
+	raise(SIGSTOP);
 	MUST(!session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0));
 	for (uintptr_t i = 1; i <= nr_threads; i++)
 		thread_start(run_thread, (void *)i);
 	MUST(loop_burn(PROFIL_SCOPE_PROCESS, 0, 100));
-	MUST(await(report->ready == (int)nr_threads));
+	MUST(await(report->ready == nr_threads));
 	MUST(!session_stop(PROFIL_SCOPE_PROCESS, &report->stats[0]));
-	next_step();
-	wait_for_step(STEP_END);
+	wait_for_end();
 }
 
-/*
- * Like be_witnessed(), but with a chain of processes, which all stay until the end. @i: the
- * position of this process in the chain.
- */
-static void be_witnessed_forking(unsigned int i)
+/* Like be_witnessed(), but with a chain of processes, which all stay until the end. */
+static void be_witnessed_forking(void)
 {
-	pid_t child = 0;
+	unsigned int i;
 
-	report->tids[i] = gettid();
-	if (i == 0) {
-		wait_for_step(STEP_GO);
-		MUST(!session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0));
+	raise(SIGSTOP);
+	MUST(!session_start(PROFIL_SCOPE_PROCESS, 0, NULL, 0));
+	for (i = 0;; i++) {
+		report->tids[i] = gettid();
+		/* Only some of them have ticks before they fork. */
+		MUST(i % 2 || loop_burn(PROFIL_SCOPE_PROCESS, i, 20));
+		if (i == nr_threads || fork())
+			break;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	}
-	/* Only some of them have ticks before they fork. */
-	MUST(i % 2 || loop_burn(PROFIL_SCOPE_PROCESS, i, 20));
-	if (i < nr_threads)
-		child = FORK(be_witnessed_forking(i + 1));
 	MUST(loop_burn(PROFIL_SCOPE_PROCESS, i, 100));
 	MUST(!session_stop(PROFIL_SCOPE_PROCESS, &report->stats[i]));
-	if (++report->ready == (int)nr_threads + 1)
-		next_step();
-	wait_for_step(STEP_END);
-	if (child)
-		status_of(child);
+	wait_for_end();
 }
 
 /*
@@ -177,17 +157,16 @@ static bool witness(struct __test_metadata *_metadata, u64 *seen)
 	/* This session keeps the hook installed. */
 	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
 
-	child = SPAWN((forks ? be_witnessed_forking(0) : be_witnessed(), 0));
-	/* The child sleeps now, or nearly so. */
-	ASSERT_TRUE(await(report->tids[0]));
+	child = SPAWN((forks ? be_witnessed_forking() : be_witnessed(), 0));
+	/* The child has stopped itself, so that it gets no ticks meanwhile. */
+	ASSERT_EQ(child, waitpid(child, NULL, WUNTRACED));
 	before = witnessed(child);
-	next_step();
-	ASSERT_TRUE(await(report->step == STEP_DONE));
+	kill(child, SIGCONT);
+	ASSERT_TRUE(await(report->ready == nr_threads + 1));
 	for (unsigned int i = 0; i <= nr_threads; i++)
 		seen[i] = witnessed(report->tids[i]) - (i ? 0 : before);
 	whole = witness_lost() == lost;
-	next_step();
-	EXPECT_EQ(0, status_of(child));
+	EXPECT_EQ(128 + SIGKILL, killed(child));
 	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_THREAD, NULL));
 	return whole;
 }
