@@ -20,6 +20,7 @@
 #include "process.h"
 #include "program.h"
 #include "send.h"
+#include "threads.h"
 #include "usage.h"
 
 #define PAGES		3UL
@@ -76,9 +77,8 @@ FIXTURE_TEARDOWN(leak)
 static void expect_pinned(struct __test_metadata *_metadata, FIXTURE_DATA(leak) *self,
 			  long long pages)
 {
-	if (pins_known()) {
+	if (pins_known())
 		EXPECT_LE(self->acquired + pages, pins_acquired());
-	}
 }
 
 TEST_F(leak, the_figures_show_the_resources_of_a_session)
@@ -96,6 +96,14 @@ TEST_F(leak, the_figures_show_the_resources_of_a_session)
 	}
 	ASSERT_EQ(0, session_stop(PROCESS, NULL));
 	EXPECT_EQ(self->before.locked, pinned_bytes());
+}
+
+/* Checks that 200 starts fail with @error. */
+static void fail_200_times(struct __test_metadata *_metadata, int error, u32 flags,
+			   const struct profil_range *ranges, u32 nr)
+{
+	for (unsigned int i = 0; i < 200; i++)
+		ASSERT_EQ(-error, session_start(PROCESS, flags, ranges, nr));
 }
 
 static void start_and_stop(struct __test_metadata *_metadata, FIXTURE_DATA(leak) *self, u32 scope)
@@ -120,8 +128,7 @@ TEST_F(leak, one_thousand_replacements_leak_nothing)
 		/* The buffer has one page or three, and its first page varies. */
 		self->range.buffer = addr(self->buffer) + i % 3 * PAGE;
 		self->range.nr_counters = i % 3 ? 1 : PAGES * PAGE / 4;
-		ASSERT_EQ(0, session_start(PROCESS, PROFIL_START_REPLACE,
-					   &self->range, 1));
+		ASSERT_EQ(0, session_start(PROCESS, PROFIL_START_REPLACE, &self->range, 1));
 		ASSERT_TRUE(i % 20 || loop_burn(PROCESS, 0, 1));
 		ASSERT_EQ(self->before.locked + (i % 3 ? 1 : PAGES) * PAGE, pinned_bytes());
 	}
@@ -141,21 +148,17 @@ TEST_F(leak, starts_that_fail_leak_nothing)
 	ranges[1].buffer = addr(self->buffer) + PAGES * PAGE;
 	ASSERT_NE(MAP_FAILED, mmap(self->buffer + PAGES * PAGE, PAGE, PROT_READ,
 				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
-	for (unsigned int i = 0; i < 200; i++)
-		ASSERT_EQ(-EFAULT, session_start(PROCESS, 0, ranges, 2));
+	fail_200_times(_metadata, EFAULT, 0, ranges, 2);
 
 	/* The page is mapped writable, but lies beyond the end of its file. */
 	ASSERT_NE(MAP_FAILED, mmap(self->buffer + PAGES * PAGE, PAGE, PROT_READ | PROT_WRITE,
 				   MAP_SHARED | MAP_FIXED, memfd_create("empty", MFD_CLOEXEC), 0));
-	for (unsigned int i = 0; i < 200; i++)
-		ASSERT_EQ(-EFAULT, session_start(PROCESS, 0, ranges, 2));
+	fail_200_times(_metadata, EFAULT, 0, ranges, 2);
 	ASSERT_EQ(0, munmap(self->buffer + PAGES * PAGE, PAGE));
 
 	/* A replacement also fails. */
 	ASSERT_EQ(0, session_start(PROCESS, 0, &self->range, 1));
-	for (unsigned int i = 0; i < 200; i++)
-		ASSERT_EQ(-EFAULT, session_start(PROCESS, PROFIL_START_REPLACE,
-						 ranges, 2));
+	fail_200_times(_metadata, EFAULT, PROFIL_START_REPLACE, ranges, 2);
 	ASSERT_EQ(self->before.locked + PAGES * PAGE, pinned_bytes());
 	ASSERT_TRUE(loop_burn(PROCESS, 0, 1));
 	ASSERT_EQ(0, session_stop(PROCESS, NULL));
@@ -164,8 +167,7 @@ TEST_F(leak, starts_that_fail_leak_nothing)
 		return;
 	limit_memlock(2 * PAGE);
 	ASSERT_EQ(0, seteuid(1000));
-	for (unsigned int i = 0; i < 200; i++)
-		ASSERT_EQ(-EPERM, session_start(PROCESS, 0, &self->range, 1));
+	fail_200_times(_metadata, EPERM, 0, &self->range, 1);
 	ASSERT_EQ(0, seteuid(0));
 }
 
@@ -207,14 +209,8 @@ static void *leave_session_on(void *range)
 
 TEST_F(leak, sessions_of_one_hundred_exiting_threads_leak_nothing)
 {
-	pthread_t thread;
-	void *failed;
-
-	for (unsigned int i = 0; i < 100; i++) {
-		ASSERT_EQ(0, pthread_create(&thread, NULL, leave_session_on, &self->range));
-		ASSERT_EQ(0, pthread_join(thread, &failed));
-		ASSERT_NULL(failed);
-	}
+	for (unsigned int i = 0; i < 100; i++)
+		ASSERT_NULL(thread_end(thread_start(leave_session_on, &self->range)));
 	expect_pinned(_metadata, self, 100 * PAGES);
 }
 
@@ -239,9 +235,7 @@ static void be_profiled(void)
 
 static void run_thread(void)
 {
-	pthread_t thread;
-
-	MUST(!pthread_create(&thread, NULL, loop_for_ever, (void *)1));
+	thread_start(loop_for_ever, (void *)1);
 }
 
 static void *outlive_the_leader(void *leader)
@@ -303,7 +297,6 @@ static void receive_and_close(void)
 	for (unsigned int i = 0; i < ARRAY_SIZE(fds); i++) {
 		int fd = receive_fd(ends[1]);
 
-		MUST(fd >= 0);
 		MUST(!descriptor_stats(fd, &s));
 		close(fd);
 	}
@@ -381,10 +374,8 @@ DEATH(by_exit_with_a_thread, 0, {
 });
 
 DEATH(after_the_leader, 0, {
-	pthread_t thread;
-
 	be_profiled();
-	MUST(!pthread_create(&thread, NULL, outlive_the_leader, (void *)(intptr_t)getpid()));
+	thread_start(outlive_the_leader, (void *)(intptr_t)getpid());
 	syscall(SYS_exit, 0);
 });
 
@@ -412,11 +403,9 @@ DEATH(by_exec, 0, {
 });
 
 DEATH(by_exec_of_a_thread, 0, {
-	pthread_t thread;
-
 	be_profiled();
 	run_thread();
-	MUST(!pthread_create(&thread, NULL, exec_new_program, NEW_PROGRAM "=spend"));
+	thread_start(exec_new_program, NEW_PROGRAM "=spend");
 	for (;;)
 		pause();
 });
@@ -485,14 +474,8 @@ DEATH(after_OPEN_of_children_with_signals, 0, {
 });
 
 DEATH(after_threads, 0, {
-	pthread_t threads[4];
-	unsigned int i;
-
 	be_profiled();
-	for (i = 0; i < ARRAY_SIZE(threads); i++)
-		MUST(!pthread_create(&threads[i], NULL, exit_with_a_session, NULL));
-	for (i = 0; i < ARRAY_SIZE(threads); i++)
-		MUST(!pthread_join(threads[i], NULL));
+	in_threads(4, exit_with_a_session);
 });
 
 /* The last copies of the descriptors are in messages that are never received. */
@@ -554,7 +537,8 @@ FIXTURE_SETUP(death)
 	ASSERT_DEVICE();
 	range = range_of(0, ~0ULL, buffer, PAGES * PAGE / 4, 4);
 	range.scale = 0;
-	if (variant->needs_cgroup && !cgroup_make(CGROUP)) {
+	if (variant->needs_cgroup) {
+		SKIP_SETUP_IF(cgroup_make(CGROUP), "no memory cgroup can be made: needs root");
 		ASSERT_EQ(0, file_write(CGROUP "/memory.max", "4194304"));
 	}
 }
@@ -567,29 +551,11 @@ FIXTURE_TEARDOWN(death)
 
 #define ROUNDS_BEFORE	3	/* so that objects that exist only once have been allocated */
 #define ROUNDS		24	/* more than the slack for other users of the caches, see usage.h */
-#define TRIES		100
-
-static const struct cache *grown_for_long(const struct caches *before)
-{
-	const struct cache *cache = NULL;
-
-	for (unsigned int tries = 0; tries < TRIES; tries++) {
-		cache = grown(before);
-		if (!cache)
-			break;
-		/* Gives the kernel time to free objects. */
-		loop_spend(0, 2, 4000000);
-	}
-	return cache;
-}
 
 TEST_F(death, releases_all_resources)
 {
 	const struct usage quiet = usage();
-	const struct cache *cache;
 
-	if (variant->needs_cgroup && access(CGROUP, F_OK))
-		SKIP(return, "no memory cgroup can be made: needs root");
 	for (unsigned int i = 0; i < ROUNDS_BEFORE + ROUNDS; i++) {
 		/* The first rounds may allocate objects that all later ones use. */
 		if (i == ROUNDS_BEFORE) {
@@ -601,14 +567,7 @@ TEST_F(death, releases_all_resources)
 		ASSERT_EQ(variant->status, status_of(FORK(variant->live())));
 	}
 	expect_same_usage(_metadata, &self->before);
-	cache = grown_for_long(&self->caches);
-	for (unsigned int i = 0; cache && i < self->caches.n; i++) {
-		EXPECT_STRNE(cache->name, self->caches.cache[i].name) {
-			TH_LOG("%s: %lld objects of %lld bytes, were %lld, after %u deaths",
-			       cache->name, cache->objects, cache->size,
-			       self->caches.cache[i].objects, ROUNDS);
-		}
-	}
+	expect_no_growth(_metadata, &self->caches);
 }
 
 TEST_HARNESS_MAIN
