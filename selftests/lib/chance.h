@@ -8,6 +8,7 @@
 #include "device.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 
 /* Recorded decisions, to repeat them. */
@@ -57,6 +58,18 @@ static inline struct actor another(struct actor *a, unsigned int depth)
 	any(a, 2);
 	any(&b, 2);
 	return b;
+}
+
+/* Moves the caller to a random CPU, or lets it run on all. Returns 0 or a negative errno. */
+static inline int run_on_any_cpu(struct actor *a)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(any(a, sysconf(_SC_NPROCESSORS_CONF)), &set);
+	if (one_in(a, 2))
+		memset(&set, 0xff, sizeof(set));
+	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
 }
 
 /* Returns the number in an environment variable, or @otherwise if that is not set. */

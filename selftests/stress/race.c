@@ -115,18 +115,6 @@ static u64 stop(u32 scope, const char *of, u64 before)
 	return s.hit;
 }
 
-/* Moves to a random CPU, which may go offline meanwhile. */
-static void move(struct actor *a)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(any(a, sysconf(_SC_NPROCESSORS_CONF)), &set);
-	if (one_in(a, 2))
-		memset(&set, 0xff, sizeof(set));
-	sched_setaffinity(0, sizeof(set), &set);
-}
-
 static void burn_some(struct actor *a)
 {
 	for (u32 n = 1 + any(a, 4); n; n--)
@@ -187,10 +175,8 @@ static void count_descriptor(struct actor *a)
 	int fd = open_any(a), err;
 	struct profil_stats s;
 
-	if (fd < 0) {
-		started(fd, "OPEN");
+	if (!started(fd < 0 ? fd : 0, "OPEN"))
 		return;
-	}
 	err = descriptor_begin(fd, any(a, 2), &range, 1);
 	/* The table comes while ticks use stacks. It is refused if the session has none. */
 	if (one_in(a, 2))
@@ -216,8 +202,9 @@ static void count(struct actor *a)
 	if (!started(device_reopen(device), "open"))
 		return;
 	memset(counters, 0, sizeof(counters));
+	/* The CPU may go offline meanwhile. */
 	if (one_in(a, 4))
-		move(a);
+		run_on_any_cpu(a);
 	if (one_in(a, 2))
 		count_classic(a);
 	else
@@ -238,13 +225,10 @@ static void *burn_on(void *unused)
 
 static void against_stop(struct actor *a)
 {
-	pthread_t others[2];
-	unsigned int i;
-
 	enough = false;
-	for (i = 0; i < 2; i++)
-		others[i] = thread_start(burn_on, NULL);
-	for (i = 0; i < 50 && !shared->stop; i++) {
+	start_beside(burn_on, 0);
+	start_beside(burn_on, 0);
+	for (u32 i = 0; i < 50 && !shared->stop; i++) {
 		memset(counters, 0, sizeof(counters));
 		if (!started(start(a, PROFIL_SCOPE_PROCESS, 0), "START"))
 			continue;
@@ -253,9 +237,7 @@ static void against_stop(struct actor *a)
 		shared->events += counters[0] > 0;
 		shared->rounds++;
 	}
-	enough = true;
-	for (i = 0; i < 2; i++)
-		thread_end(others[i]);
+	stop_beside();
 }
 
 static bool has_exited(pid_t pid)
@@ -335,14 +317,13 @@ static void against_exec(struct actor *a)
 	struct profil_range range = range_of_loops(counters, 4);
 	const bool records = one_in(a, 2);
 	struct profil_stats s;
-	int fd;
-
-	fd = descriptor_open_as((struct profil_open){
+	int fd = descriptor_open_as((struct profil_open){
 		.modes = MODES_ALL, .fork = PROFIL_FORK_SHARE, .exec = any(a, 2),
 		/* With records, such ticks are outside. */
 		.period = any_period(a), .nr_records = records ? 100 : 0,
 		.stack_depth = records ? any_depth(a) : 0,
 	});
+
 	if (!started(fd < 0 ? fd : 0, "OPEN"))
 		return;
 	memset(counters, 0, sizeof(counters));
@@ -373,7 +354,6 @@ static void against_memory(struct actor *a, bool moves)
 	char *p = (char *)0x100000000000 + getpid() % 64 * 16 * PAGE;
 	struct profil_range range = range_of_loops(p + PAGE, 4);
 	struct profil_stats s, gone;
-	pthread_t other;
 	void *q;
 	int err;
 
@@ -384,7 +364,7 @@ static void against_memory(struct actor *a, bool moves)
 	if (!started(err, "START"))
 		return;
 	enough = false;
-	other = thread_start(burn_on, NULL);
+	start_beside(burn_on, 0);
 	for (u32 n = any(a, 20); n; n--) {
 		loop_run(1, any(a, 1 << 16) + 1);
 		madvise(p, 4 * PAGE, one_in(a, 2) ? MADV_DONTNEED : MADV_FREE);
@@ -401,8 +381,7 @@ static void against_memory(struct actor *a, bool moves)
 	if (err)
 		fail("STATS: errno %d", -err);
 	loop_run(1, any(a, 1 << 20) + 1);
-	enough = true;
-	thread_end(other);
+	stop_beside();
 	check_stats("STOP", session_stop(PROFIL_SCOPE_PROCESS, &s), &s);
 	if (s.end || s.dropped != s.dropped_contended + s.dropped_exit)
 		fail("memory: %llu ticks dropped, end %u", s.dropped, s.end);
@@ -525,10 +504,8 @@ FIXTURE_SETUP(race)
 {
 	u32 seed;
 
+	ASSERT_DEVICE();
 	device = device_fd();
-	ASSERT_LE(0, device) {
-		TH_LOG("%s must be there", PROFIL_DEVICE);
-	}
 	/* The device must be closed, so that a test can unload the module. */
 	device_close();
 	shared = map_shared(sizeof(*shared));
@@ -550,7 +527,7 @@ FIXTURE_TEARDOWN(race)
 #define TEST_AGAINST(name, worker, events)				\
 	TEST_F_TIMEOUT(race, name, 3600)				\
 	{								\
-		run_race(_metadata, worker, NULL, events);	\
+		run_race(_metadata, worker, NULL, events);		\
 	}
 
 TEST_AGAINST(tick_against_stop, against_stop,
@@ -725,11 +702,10 @@ TEST_F_TIMEOUT(race, perf_events_are_opened_and_closed, 3600)
 /* Runs @command, which must print a number after @key. Returns -EIO if it does not. */
 static int run_program(const char *command, const char *key, unsigned long long *number)
 {
+	FILE *f = popen(command, "re");
 	bool found = false;
 	char line[256], *at;
-	FILE *f;
 
-	f = popen(command, "re");
 	if (!f)
 		return -errno;
 	while (fgets(line, sizeof(line), f)) {

@@ -467,23 +467,10 @@ static int act_system(struct actor *a)
 
 static int act_sleep(struct actor *a)
 {
-	struct timespec t = { .tv_nsec = any(a, 3000000) };
-
 	if (one_in(a, 2))
 		return sched_yield();
-	nanosleep(&t, NULL);
+	pause_ns(any(a, 3000000));
 	return 0;
-}
-
-static int act_move(struct actor *a)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(any(a, sysconf(_SC_NPROCESSORS_ONLN)), &set);
-	if (one_in(a, 2))
-		memset(&set, 0xff, sizeof(set));
-	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
 }
 
 static int act_clear_refs(struct actor *a)
@@ -616,20 +603,16 @@ static void *clone_thread(void *actor)
 		CLONE_VM | CLONE_FILES,
 	};
 	const size_t size = 16 * PAGE;
-	struct actor *a = actor;
-	char *stack;
+	struct actor *a = thread_actor(actor);
+	char *stack = map_private(size);
 	pid_t pid;
 
-	stack = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (stack != MAP_FAILED) {
-		pid = clone(vm_child, stack + size, flags[any(a, ARRAY_SIZE(flags))] | SIGCHLD, a);
-		if (pid > 0) {
-			kids[any(a, ARRAY_SIZE(kids))] = pid;
-			waitpid(pid, NULL, __WALL);
-		}
-		munmap(stack, size);
+	pid = clone(vm_child, stack + size, flags[any(a, ARRAY_SIZE(flags))] | SIGCHLD, a);
+	if (pid > 0) {
+		kids[any(a, ARRAY_SIZE(kids))] = pid;
+		waitpid(pid, NULL, __WALL);
 	}
-	free(a);
+	munmap(stack, size);
 	return NULL;
 }
 
@@ -718,7 +701,7 @@ static const struct action {
 	{ 80, "run", act_run, ANYONE },
 	{ 20, "system", act_system, ANYONE },
 	{ 20, "sleep", act_sleep, ANYONE },
-	{ 10, "move", act_move, ANYONE },
+	{ 10, "move", run_on_any_cpu, ANYONE },
 	{ 10, "limit", act_limit, ANYONE },
 	{ 5, "clear_refs", act_clear_refs, ANYONE },
 	{ 3, "memory", act_memory, ROOT },
@@ -831,6 +814,14 @@ static void __attribute__((noreturn)) calm_child(void)
 	_exit(0);
 }
 
+/* Returns false if a session could not start, for which only a lack of memory is a reason. */
+static bool calm_started(int err, const char *call)
+{
+	if (checked(err, call) && err != -ENOMEM)
+		fail("calm: %s: errno %d", call, -err);
+	return !err;
+}
+
 static void calm_wait(pid_t pid)
 {
 	if (pid > 0)
@@ -843,15 +834,11 @@ static void calm_classic(struct actor *a)
 	struct profil_stats s;
 	pid_t pid;
 	u64 hit;
-	int err;
 
 	memset(page, 0, sizeof(page));
-	err = checked(session_start_modes(PROFIL_SCOPE_PROCESS, some_modes(a), &range, 1), "START");
-	if (err) {
-		if (err != -ENOMEM)
-			fail("calm: START: errno %d", -err);
+	if (!calm_started(session_start_modes(PROFIL_SCOPE_PROCESS, some_modes(a), &range, 1),
+			  "START"))
 		return;
-	}
 	loop_run(0, 2 * LOOP_BURST);
 	pid = fork();
 	if (!pid)
@@ -865,24 +852,19 @@ static void calm_classic(struct actor *a)
 static void calm_descriptor(struct actor *a, u32 on_fork)
 {
 	struct profil_range range = range_of_loops(page, 4);
-	struct profil_copy copy = { .from = addr(page), .bytes = LOOPS * 4 };
+	u32 copied[LOOPS];
+	struct profil_copy copy = { addr(page), addr(copied), sizeof(copied) };
 	u64 hit = 0, counted = 0;
 	struct profil_stats s;
-	u32 copied[LOOPS];
 	pid_t pid;
-	int fd, err;
+	int fd;
 
 	memset(page, 0, sizeof(page));
-	copy.to = addr(copied);
 	fd = checked(descriptor_open(some_modes(a), on_fork, any(a, 2), 0), "OPEN");
 	if (fd < 0)
 		return;
-	err = checked(descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, NULL), "ATTACH") ?:
-	      checked(descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1), "ADD") ?:
-	      checked(descriptor_enable(fd), "ENABLE");
-	if (err) {
-		if (err != -ENOMEM)
-			fail("calm: descriptor session: errno %d", -err);
+	if (!calm_started(descriptor_begin(fd, PROFIL_SCOPE_PROCESS, &range, 1),
+			  "ATTACH, ADD or ENABLE")) {
 		close(fd);
 		return;
 	}
@@ -1032,8 +1014,6 @@ static bool stress_round(struct actor *a)
 		move_fd(sockets[i], SOCKET_FD + i, 0);
 
 	while (calm || ((now_ns() < end || nr_tried() < tried) && nr_groups < MAX_GROUPS)) {
-		const struct timespec pause = { .tv_nsec = 2000000 + any(a, 8000000) };
-
 		for (; worlds < WORLDS && nr_groups < MAX_GROUPS; worlds++) {
 			pid = process_start(a, nr_groups == 0);
 			if (pid < 0)
@@ -1041,7 +1021,7 @@ static bool stress_round(struct actor *a)
 			setpgid(pid, pid);
 			groups[nr_groups++] = pid;
 		}
-		nanosleep(&pause, NULL);
+		pause_ns(2000000 + any(a, 8000000));
 		i = any(a, nr_groups);
 		if (one_in(a, 30) && !(calm && i == 0))
 			kill(-groups[i], SIGKILL);
@@ -1147,8 +1127,6 @@ static void show_what_was_done(struct __test_metadata *_metadata)
 
 TEST_F_TIMEOUT(stress, leaves_nothing_behind, 1200)
 {
-	const struct cache *more;
-
 	EXPECT_TRUE(stress_for(&self->actor, 1000000000ULL * seconds_of_run, false)) {
 		TH_LOG("a process does not die");
 	}
@@ -1156,14 +1134,7 @@ TEST_F_TIMEOUT(stress, leaves_nothing_behind, 1200)
 	EXPECT_NO_FAILURES(&shared->failures);
 
 	expect_same_usage(_metadata, &self->before);
-	EXPECT_TRUE(await(!grown(&self->caches))) {
-		more = grown(&self->caches);
-		for (unsigned int i = 0; more && i < self->caches.n; i++)
-			if (!strcmp(more->name, self->caches.cache[i].name))
-				TH_LOG("%s: %lld objects of %lld bytes, were %lld", more->name,
-				       more->objects, more->size, self->caches.cache[i].objects);
-	}
-
+	expect_no_growth(_metadata, &self->caches);
 	EXPECT_EQ(NULL, missing()) {
 		TH_LOG("never happened or succeeded: %s", missing());
 	}
