@@ -72,8 +72,8 @@ struct shared {
 	atomic_int pids[PIDS];
 	atomic_ullong spaces[PIDS];
 	atomic_ullong outcomes[16][136];	/* by command and errno */
-	atomic_ullong mapped[KINDS], not_mapped[KINDS];
-	atomic_int why_not[KINDS];
+	atomic_ullong mapped[KINDS];	/* how often memory of this kind was mapped */
+	atomic_int why_not[KINDS];	/* the last errno; or 0 */
 	atomic_ullong answers;
 	atomic_ullong ticks, hits;	/* in all statistics that were checked */
 	atomic_ullong quiet, quiet_hits;	/* in quiet sessions */
@@ -117,16 +117,11 @@ static char *area_end(unsigned int i)
 	return area(i) + AREA_SIZE;
 }
 
-static bool desk_make(void)
+static void desk_make(void)
 {
-	desk = mmap(NULL, AREAS * (AREA_SIZE + PAGE), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		    0);
-	if (desk == MAP_FAILED)
-		return false;
+	desk = map_private(AREAS * (AREA_SIZE + PAGE));
 	for (unsigned int i = 0; i < AREAS; i++)
-		if (mprotect(area(i), AREA_SIZE, PROT_READ | PROT_WRITE))
-			return false;
-	return true;
+		MUST(!mprotect(area_end(i), PAGE, PROT_NONE));
 }
 
 static void desk_free(void)
@@ -147,9 +142,7 @@ static u64 any_buffer(struct actor *a)
 		return addr(p) + PAGE - 8 * (1 + any(a, 4));
 	case 1:
 		return addr(slot) + SLOT_SIZE - 8 * (1 + any(a, 2000));
-	case 2:
-	case 3:
-	case 4:
+	case 2 ... 4:
 		return addr(p) + 8 * any(a, 512);
 	default:
 		return addr(p);
@@ -596,27 +589,6 @@ static void build_unwind(struct actor *a, union argument *arg)
 	}
 }
 
-/*
- * What follows a call that succeeded
- */
-
-static void done_open(struct actor *a, const struct call *call, int result)
-{
-	(void)call;
-	fcntl(result, F_SETFL, O_NONBLOCK);
-	/* Without a target, nearly all other calls would fail. */
-	if (one_in(a, 2))
-		descriptor_attach(result, any(a, 2), 0, NULL);
-	move_fd(result, any_session(a), O_CLOEXEC);
-}
-
-static void done_attach(struct actor *a, const struct call *call, int result)
-{
-	(void)result;
-	if (call->exact)
-		shared->spaces[any(a, PIDS)] = ((struct profil_attach *)call->place)->space;
-}
-
 static void check_stats(const char *call, const struct profil_stats *s)
 {
 	const char *wrong = wrong_stats(s);
@@ -628,14 +600,6 @@ static void check_stats(const char *call, const struct profil_stats *s)
 		fail("%s: %s", call, wrong);
 }
 
-static void done_stats(struct actor *a, const struct call *call, int result)
-{
-	(void)a;
-	(void)result;
-	if (call->exact && call->arg.size >= sizeof(struct profil_stats))
-		check_stats("STATS", (struct profil_stats *)call->place);
-}
-
 #define OUT_OF(type, member)	(1U << offsetof(struct type, member) / 8)
 
 static const struct command {
@@ -645,8 +609,7 @@ static const struct command {
 	u32 size;		/* size of the argument */
 	bool session;		/* on the descriptor of a session */
 	bool result;		/* the kernel writes the argument back */
-	void (*build)(struct actor *a, union argument *arg);		/* or NULL */
-	void (*done)(struct actor *a, const struct call *call, int result);	/* or NULL */
+	void (*build)(struct actor *a, union argument *arg);	/* or NULL */
 	u32 out;		/* bit i: the argument's i-th u64 is an address for output */
 	int errors[7];		/* in addition to those of all commands */
 } commands[] = {
@@ -654,16 +617,14 @@ static const struct command {
 	{ .weight = 12, IOCTL(START, start), .build = build_start,
 	  .errors = { ENOMEM, EPERM, EBUSY } },
 	{ .weight = 8, IOCTL(STOP, stop), .build = build_stop, .out = OUT_OF(profil_stop, stats) },
-	{ .weight = 12, IOCTL(STATS, stats), .result = true, .build = build_stats,
-	  .done = done_stats },
-	{ .weight = 4, IOCTL(OPEN, open), .build = build_open, .done = done_open,
+	{ .weight = 12, IOCTL(STATS, stats), .result = true, .build = build_stats },
+	{ .weight = 4, IOCTL(OPEN, open), .build = build_open,
 	  .errors = { ENOMEM, EPERM, EMFILE, ENFILE } },
 	{ .weight = 8, IOCTL(DESCRIBE, describe), .result = true, .build = build_describe,
 	  .out = OUT_OF(profil_describe, ranges) | OUT_OF(profil_describe, stats),
 	  .errors = { ENOMEM, EPERM, ESRCH, ENODEV } },
 	{ .weight = 10, IOCTL(ATTACH, attach), .session = true, .result = true,
-	  .build = build_attach, .done = done_attach,
-	  .errors = { ENOMEM, EPERM, EBUSY, ESRCH, ENODEV } },
+	  .build = build_attach, .errors = { ENOMEM, EPERM, EBUSY, ESRCH, ENODEV } },
 	{ .weight = 14, IOCTL(ADD, add), .session = true, .build = build_add,
 	  .errors = { ENOMEM, EPERM, ESRCH, ENODEV } },
 	{ .weight = 8, IOCTL(REMOVE, remove), .session = true, .result = true,
@@ -741,38 +702,23 @@ static unsigned int command_of(u32 cmd, bool session)
 	return i;
 }
 
-/*
- * Changes that make an argument wrong
- */
-
-static void change_size(struct actor *a, struct call *call)
+/* In three of ten calls, makes the argument wrong: its size, one or two words, or all of it. */
+static void change_argument(struct actor *a, struct call *call)
 {
-	call->arg.size = any_size(a, call->command->size);
-}
+	const u32 size = call->command->size, chance = any(a, 100);
 
-static void change_words(struct actor *a, struct call *call)
-{
-	for (u32 n = 1 + any(a, 2); n; n--)
-		mutate(a, &call->arg, call->command->size);
+	if (chance < 10) {
+		call->arg.size = any_size(a, size);
+	} else if (chance < 26) {
+		for (u32 n = 1 + any(a, 2); n; n--)
+			mutate(a, &call->arg, size);
+	} else if (chance < 30) {
+		for (u32 i = 0; i < ARRAY_SIZE(call->arg.longs); i++)
+			call->arg.longs[i] = one_in(a, 2) ? 0 : any_u64(a);
+		if (one_in(a, 2))
+			call->arg.size = size;
+	}
 }
-
-static void make_nonsense(struct actor *a, struct call *call)
-{
-	for (u32 i = 0; i < ARRAY_SIZE(call->arg.longs); i++)
-		call->arg.longs[i] = one_in(a, 2) ? 0 : any_u64(a);
-	if (one_in(a, 2))
-		call->arg.size = call->command->size;
-}
-
-static const struct {
-	u32 weight;
-	void (*change)(struct actor *a, struct call *call);
-} changes[] = {
-	{ 70, NULL },
-	{ 10, change_size },
-	{ 16, change_words },
-	{ 4, make_nonsense },
-};
 
 static bool is_on_desk(u64 p)
 {
@@ -815,7 +761,6 @@ static void change_command(struct actor *a, struct call *call)
 static struct call any_call(struct actor *a)
 {
 	const struct command *command = &commands[ANY_ROW(a, commands)];
-	unsigned int change = ANY_ROW(a, changes);
 	struct call call = {
 		.command = command,
 		.cmd = command->cmd,
@@ -826,8 +771,7 @@ static struct call any_call(struct actor *a)
 	if (command->build)
 		command->build(a, &call.arg);
 	call.arg.size = command->size;
-	if (changes[change].change)
-		changes[change].change(a, &call);
+	change_argument(a, &call);
 	make_harmless(a, &call);
 	change_command(a, &call);
 	call.filled = call.command->size;
@@ -886,12 +830,14 @@ static bool place_nowhere(struct actor *a, struct call *call)
 	return true;
 }
 
-static bool racing(void);
+/* Threads change the argument while the kernel reads it. */
+static atomic_int racers;
+static u32 *raced;
 
 static bool place_in_race(struct actor *a, struct call *call)
 {
 	(void)a;
-	if (!racing())
+	if (raced != (u32 *)area(RACED) || !racers)
 		return false;
 	call->place = area(RACED);
 	memcpy(call->place, &call->arg, call->filled);
@@ -980,6 +926,28 @@ static void check_stats_of(const struct call *call, int err)
 		check_stats(call->command->name, s);
 }
 
+/* What follows a call that succeeded */
+static void done(struct actor *a, const struct call *call, int result)
+{
+	switch (call->cmd) {
+	case PROFIL_IOC_OPEN:
+		fcntl(result, F_SETFL, O_NONBLOCK);
+		/* Without a target, nearly all other calls would fail. */
+		if (one_in(a, 2))
+			descriptor_attach(result, any(a, 2), 0, NULL);
+		move_fd(result, any_session(a), O_CLOEXEC);
+		break;
+	case PROFIL_IOC_ATTACH:
+		if (call->exact)
+			shared->spaces[any(a, PIDS)] = ((struct profil_attach *)call->place)->space;
+		break;
+	case PROFIL_IOC_STATS:
+		if (call->exact && call->arg.size >= sizeof(struct profil_stats))
+			check_stats(call->command->name, (struct profil_stats *)call->place);
+		break;
+	}
+}
+
 static int call(struct actor *a)
 {
 	struct call call = any_call(a);
@@ -994,8 +962,8 @@ static int call(struct actor *a)
 	shared->outcomes[call.which][err < 136 ? err : 0]++;
 	if (!is_documented(call.which, call.session, err))
 		fail("%s: errno %d", call.which < UNKNOWN ? call.command->name : "no command", err);
-	if (!err && call.which < UNKNOWN && call.command->done)
-		call.command->done(a, &call, result);
+	if (!err)
+		done(a, &call, result);
 	if (call.exact)
 		check_argument(&call, err);
 	if (call.stats)
@@ -1038,12 +1006,10 @@ static int act_map(struct actor *a)
 	enum memory kind = one_in(a, 2) ? any(a, KINDS) : any(a, MEMFD_PRIVATE);
 	int err = slot_map(a, kind, any(a, SLOTS), 8);
 
-	if (err) {
+	if (err)
 		shared->why_not[kind] = -err;
-		shared->not_mapped[kind]++;
-	} else {
+	else
 		shared->mapped[kind]++;
-	}
 	return err;
 }
 
@@ -1055,9 +1021,9 @@ static int userfault(unsigned int i, u64 mode)
 		.range = { .start = addr(SLOT(i)), .len = SLOT_SIZE },
 		.mode = mode,
 	};
-	int fd;
+	int fd = syscall(SYS_userfaultfd,
+			 O_CLOEXEC | O_NONBLOCK | (is_root ? 0 : UFFD_USER_MODE_ONLY));
 
-	fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | (is_root ? 0 : UFFD_USER_MODE_ONLY));
 	if (fd < 0)
 		return -errno;
 	if (!ioctl(fd, UFFDIO_API, &api) && !ioctl(fd, UFFDIO_REGISTER, &slot) &&
@@ -1117,11 +1083,10 @@ static int act_move_pages(struct actor *a)
 static void give_page(struct actor *a, int fd, u64 address, bool wp)
 {
 	static const char zeros[PAGE_MAX] PAGE_ALIGNED;
-	const struct uffdio_range page = { .start = address & -PAGE, .len = PAGE };
+	struct uffdio_range page = { .start = address & -PAGE, .len = PAGE };
 	struct uffdio_copy copy = { .dst = page.start, .src = addr(zeros), .len = PAGE };
 	struct uffdio_zeropage zero = { .range = page };
 	struct uffdio_writeprotect writable = { .range = page };
-	struct uffdio_range range = page;
 
 	if (wp)
 		ioctl(fd, UFFDIO_WRITEPROTECT, &writable);
@@ -1130,7 +1095,7 @@ static void give_page(struct actor *a, int fd, u64 address, bool wp)
 	else
 		ioctl(fd, UFFDIO_ZEROPAGE, &zero);
 	if (one_in(a, 8))
-		ioctl(fd, UFFDIO_WAKE, &range);
+		ioctl(fd, UFFDIO_WAKE, &page);
 	shared->faults++;
 }
 
@@ -1164,15 +1129,7 @@ static void *give_pages(void *actor)
 
 static void act(struct actor *a, unsigned int steps);
 
-/* Threads that change an argument on the desk while the kernel reads it. */
-static atomic_int racers;
-static u32 *raced;
-
-static bool racing(void)
-{
-	return raced == (u32 *)area(RACED) && racers;
-}
-
+/* A thread that changes the argument of place_in_race() */
 static void *race(void *actor)
 {
 	static const u32 sizes[] = { 0, 8, 24, 32, 40, 56, 64, 96, 168, 4096, 4097, UINT32_MAX };
@@ -1191,16 +1148,14 @@ static void *race(void *actor)
 static void *thread(void *actor)
 {
 	struct actor *a = thread_actor(actor);
-
 	int fd = kcov_open();
 
 	kcov_begin(fd);
 	if (fd >= 0)
 		close(fd);
-	if (desk_make()) {
-		shared->pids[any(a, PIDS)] = syscall(SYS_gettid);
-		act(a, any(a, 200));
-	}
+	desk_make();
+	shared->pids[any(a, PIDS)] = syscall(SYS_gettid);
+	act(a, any(a, 200));
 	desk_free();
 	kcov_end();
 	return NULL;
@@ -1271,8 +1226,7 @@ static int act_fork(struct actor *a)
 		close(KCOV_FD);
 		if (kcov_move_fd() >= 0)
 			kcov_begin(KCOV_FD);
-		if (!desk_make())
-			_exit(1);
+		desk_make();
 		shared->pids[any(&b, PIDS)] = getpid();
 		act(&b, any(&b, 100));
 		if (one_in(&b, 8))
@@ -1440,25 +1394,21 @@ static void check_quiet(const struct quiet *q, const struct profil_stats *s)
 static void quiet(struct actor *a)
 {
 	struct quiet q = any_quiet(a);
+	int err = quiet_start(a, &q);
 	struct profil_stats s;
-	int err;
 
-	err = quiet_start(a, &q);
 	/* An exec does not change RLIMIT_MEMLOCK. */
-	if (err == -EPERM || err == -ENOMEM)
-		goto out;
-	if (err) {
+	if (err && err != -EPERM && err != -ENOMEM)
 		fail("quiet: cannot start: errno %d", -err);
-		goto out;
+	if (!err) {
+		for (u32 n = 1 + any(a, 4); n; n--)
+			loop_run(any(a, LOOPS), LOOP_BURST);
+		err = q.fd < 0 ? session_stop(q.start.scope, &s) : descriptor_disable(q.fd, &s);
+		if (err)
+			fail("quiet: cannot stop: errno %d", -err);
+		else
+			check_quiet(&q, &s);
 	}
-	for (u32 n = 1 + any(a, 4); n; n--)
-		loop_run(any(a, LOOPS), LOOP_BURST);
-	err = q.fd < 0 ? session_stop(q.start.scope, &s) : descriptor_disable(q.fd, &s);
-	if (err)
-		fail("quiet: cannot stop: errno %d", -err);
-	else
-		check_quiet(&q, &s);
-out:
 	if (q.fd >= 0)
 		close(q.fd);
 }
@@ -1500,8 +1450,7 @@ static void __attribute__((noreturn)) live(struct actor *a)
 	u64 until = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) + 20000000000ULL;
 
 	kcov_begin(KCOV_FD);
-	if (!desk_make())
-		_exit(1);
+	desk_make();
 	raced = (u32 *)area(RACED);
 	shared->pids[any(a, PIDS)] = getpid();
 	for (u32 n = any(a, 4); n; n--)
@@ -1750,7 +1699,7 @@ static void show_outcomes(struct __test_metadata *_metadata)
 		TH_LOG("%s:%s", c < UNKNOWN ? commands[c].name : "no command", n ? line : " none");
 	}
 	for (unsigned int i = 0; i < KINDS; i++)
-		if (shared->not_mapped[i] && !shared->mapped[i])
+		if (shared->why_not[i] && !shared->mapped[i])
 			TH_LOG("no memory of the kind %s: %s", kinds[i].name,
 			       strerror(shared->why_not[i]));
 	TH_LOG("statistics %llu with %llu ticks, %llu hits; quiet sessions %llu with %llu hits",
@@ -1765,7 +1714,6 @@ static void show_outcomes(struct __test_metadata *_metadata)
 TEST_F_TIMEOUT(fuzz, random_calls_break_no_invariant, 14400)
 {
 	u64 begin = now_ns(), end = begin + self->seconds * 1000000000ULL;
-	const struct timespec pause = { .tv_nsec = 20000000 };
 	const u64 minute = 60 * 1000000000ULL;
 	u64 said = begin;
 	unsigned int lives = 0, i;
@@ -1775,7 +1723,7 @@ TEST_F_TIMEOUT(fuzz, random_calls_break_no_invariant, 14400)
 		filled = seats_fill(self);
 		ASSERT_LE(0, filled);
 		lives += filled;
-		nanosleep(&pause, NULL);
+		pause_ns(20000000);
 		seats_empty(self);
 		for (i = 0; i < self->seats; i++)
 			if (self->pids[i])
