@@ -236,12 +236,7 @@ static u64 any_word(struct actor *a, const void *at)
 		return vdso + any(a, vdso_end - vdso);
 	case 2:
 		return any_stack(a);
-	case 3:
-	case 4:
-	case 5:
-	case 6:
-	case 7:
-	case 8:
+	case 3 ... 8:
 		return addr(at) + 8 * any(a, 100);
 	default:
 		return any_text(a);
@@ -939,15 +934,8 @@ static void one_session(struct actor *a, u64 period)
 {
 	/* Few stacks are deeper than eight frames, but some must exceed the depth. */
 	const u32 depth = one_in(a, 4) ? 1 + any(a, one_in(a, 2) ? 8 : 127) : 127;
-	int fd;
+	int fd = must_open(.nr_records = RECORDS, .period = period, .stack_depth = depth);
 
-	fd = descriptor_open_as((struct profil_open){
-		.modes = MODES_ALL,
-		.nr_records = RECORDS,
-		.period = period,
-		.stack_depth = depth,
-	});
-	MUST(fd >= 0);
 	MUST(!descriptor_attach(fd, PROFIL_SCOPE_THREAD, 0, &space));
 	for (u32 i = 0; i < TABLES; i++)
 		tables[i].given = false;
@@ -958,7 +946,7 @@ static void one_session(struct actor *a, u64 period)
 			give_table(a, fd, i);
 	fill_stack(a);
 	make_runs(a);
-	MUST(!descriptor_enable(fd));
+	must_enable(fd);
 	for (u32 i = 0; i < RUNS; i++)
 		run_loop(&runs[i]);
 	MUST(!descriptor_disable(fd, NULL));
@@ -1023,7 +1011,6 @@ FIXTURE_SETUP(walks)
 FIXTURE_TEARDOWN(walks)
 {
 	expect_same_usage(_metadata, &self->before);
-	munmap(shared, sizeof(*shared));
 }
 
 TEST_F_TIMEOUT(walks, use_random_tables_as_in_the_model, 14400)
