@@ -27,7 +27,6 @@
 #define NEIGHBOUR	HUGE_PAGE		/* from this offset it is not pinned */
 
 #define SOME		6	/* ticks that must arrive before and after an event */
-#define MAX_CPUS	8
 
 /* Some of these events take long on an emulated CPU. */
 #undef TEST_TIMEOUT_DEFAULT
@@ -46,8 +45,6 @@ static const u32 on_fork[SESSIONS] = {
 /* These can be static, since each test runs in its own process. */
 static char *space;		/* the threads also read this memory */
 static int fds[SESSIONS] = { -1, -1, -1 };
-static pthread_t threads[MAX_CPUS];
-static unsigned int nr_threads;
 static u64 locked;
 
 FIXTURE(endure) {
@@ -74,24 +71,15 @@ static void *run_loop_0(void *cpu)
 	return NULL;
 }
 
-static void quiet(void)
-{
-	enough = true;
-	while (nr_threads)
-		thread_end(threads[--nr_threads]);
-}
-
 /* Maps memory that is aligned to a huge page. */
 static char *map(bool shared, bool huge)
 {
-	int flags = shared ? MAP_SHARED | MAP_ANONYMOUS : MAP_PRIVATE | MAP_ANONYMOUS;
-	char *p = mmap(NULL, SPACE + HUGE_PAGE, PROT_READ | PROT_WRITE, flags, -1, 0);
-	char *start = (char *)(((uintptr_t)p + HUGE_PAGE - 1) & -HUGE_PAGE);
+	char *p = map_new(SPACE + HUGE_PAGE, shared ? MAP_SHARED : MAP_PRIVATE);
+	char *start = (char *)((addr(p) + HUGE_PAGE - 1) & -HUGE_PAGE);
 
-	if (p == MAP_FAILED || (start != p && munmap(p, start - p)) ||
-	    (start != p + HUGE_PAGE && munmap(start + SPACE, p + HUGE_PAGE - start)) ||
-	    madvise(start, SPACE, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE))
-		return MAP_FAILED;
+	MUST(start == p || !munmap(p, start - p));
+	MUST(start == p + HUGE_PAGE || !munmap(start + SPACE, p + HUGE_PAGE - start));
+	MUST(!madvise(start, SPACE, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE));
 	/* Private memory has no pages before it is written. */
 	memset(start, 1, SPACE);
 	memset(start, 0, SPACE);
@@ -137,12 +125,11 @@ FIXTURE_SETUP(endure)
 	ASSERT_DEVICE();
 	locked = pinned_bytes();
 	space = map(variant->shared, variant->huge);
-	ASSERT_NE(MAP_FAILED, (void *)space);
 
 	ASSERT_EQ(0, sched_getaffinity(0, sizeof(set), &set));
-	for (uintptr_t cpu = 0; cpu < CPU_SETSIZE && nr_threads < MAX_CPUS; cpu++)
+	for (unsigned int cpu = 0; cpu < CPU_SETSIZE && nr_beside < ARRAY_SIZE(beside); cpu++)
 		if (CPU_ISSET(cpu, &set))
-			threads[nr_threads++] = thread_start(run_loop_0, (void *)cpu);
+			start_beside(run_loop_0, cpu);
 
 	for (unsigned int i = 0; i < SESSIONS; i++) {
 		ASSERT_EQ(0, start(i)) {
@@ -159,7 +146,7 @@ FIXTURE_SETUP(endure)
 
 FIXTURE_TEARDOWN(endure)
 {
-	quiet();
+	stop_beside();
 	session_stop(PROFIL_SCOPE_PROCESS, NULL);
 	for (unsigned int i = 0; i < SESSIONS; i++)
 		if (fds[i] >= 0)
@@ -193,7 +180,7 @@ static void expect_all_counted(struct __test_metadata *_metadata)
 	struct profil_stats s;
 
 	expect_on(_metadata);
-	quiet();
+	stop_beside();
 	for (unsigned int i = 0; i < SESSIONS; i++)
 		EXPECT_TRUE(loop_until(1, buffer(i)[LAST] >= SOME));
 	for (unsigned int i = 0; i < SESSIONS; i++) {
@@ -279,7 +266,6 @@ TEST_F(endure, KSM_ends_no_session)
 	long long scans, sharing;
 
 	SKIP_IF(access(KSM_DIR "run", W_OK), "%srun: needs root and KSM", KSM_DIR);
-	ASSERT_NE(MAP_FAILED, (void *)equal);
 	sharing = ksm("pages_sharing");
 	EXPECT_EQ(0, file_exchange(KSM_DIR "sleep_millisecs", "1", sleep, sizeof(sleep)));
 	EXPECT_EQ(0, file_exchange(KSM_DIR "pages_to_scan", "2000", pages, sizeof(pages)));
@@ -354,7 +340,6 @@ TEST_F(endure, khugepaged_ends_no_session)
 
 	SKIP_IF(access(KHUGEPAGED "pages_to_scan", W_OK),
 		KHUGEPAGED ": needs root and TRANSPARENT_HUGEPAGE");
-	ASSERT_NE(MAP_FAILED, (void *)other);
 	EXPECT_EQ(0, file_exchange(KHUGEPAGED "pages_to_scan", "100000", pages, sizeof(pages)));
 	EXPECT_EQ(0, file_exchange(KHUGEPAGED "scan_sleep_millisecs", "1", sleep, sizeof(sleep)));
 
