@@ -22,6 +22,8 @@
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT	600
 
+#define PROCESS		PROFIL_SCOPE_PROCESS
+#define THREAD		PROFIL_SCOPE_THREAD
 #define PAGES		16UL
 #define RANGES		600U
 #define PERIOD		10000000	/* ns */
@@ -41,21 +43,25 @@ static __attribute__((constructor)) void without_rseq(int argc __attribute__((un
 		execv("/proc/self/exe", argv);
 }
 
+/* These can be static, since each test runs in its own process. */
+static char *buffer;			/* PAGES pages */
+static u64 *counters;			/* two pages for the sessions that must continue */
+static int nth;				/* FAIL_NTH of this thread */
+static int bystander;			/* a session that must continue to count */
+static bool alone;			/* the bystander is off */
+static int fd = -1;			/* the session that the calls are for */
+static struct profil_query query;
+static struct profil_range range;	/* in counters */
+static struct profil_range *ranges;
+
+/* The arguments of START and OPEN, and the results of DESCRIBE */
+static struct profil_start starting = { .size = sizeof(starting), .modes = MODES_ALL };
+static struct profil_open opening = { .modes = MODES_ALL };
+static struct profil_describe described;
+
 FIXTURE(inject) {
-	char *buffer;			/* PAGES pages */
-	u64 *counters;			/* two pages for the sessions that must continue */
-	int nth;
-	int bystander;			/* a session that must continue to count */
-	int fd;				/* the session that the calls are for */
 	struct usage before;
 	int descriptor;			/* the number that the next descriptor got */
-	struct profil_range range;	/* in counters */
-	struct profil_range *ranges;
-	struct profil_start start;
-	struct profil_open open;
-	struct profil_describe described;
-	u64 tick_ns;
-	pid_t child;
 };
 
 static int next_descriptor(void)
@@ -102,34 +108,28 @@ static int no_more_failures(void)
 	return set_up() ?: set_both("task-filter", "N");
 }
 
+static void nth_open(void)
+{
+	nth = open(FAIL_NTH, O_RDWR | O_CLOEXEC);
+	MUST(nth >= 0);
+}
+
 FIXTURE_SETUP(inject)
 {
-	struct profil_query q;
-
-	ASSERT_EQ(0, device_query(&q));
-	self->tick_ns = q.tick_ns;
-	self->nth = -1;
-	self->fd = -1;
-	if (access(FAIL_NTH, W_OK) || access(DEBUGFS "failslab", R_OK))
-		SKIP(return, "needs root, and a kernel with FAULT_INJECTION and FAILSLAB");
+	ASSERT_EQ(0, device_query(&query));
+	SKIP_SETUP_IF(access(FAIL_NTH, W_OK) || access(DEBUGFS "failslab", R_OK),
+		      "needs root, and a kernel with FAULT_INJECTION and FAILSLAB");
 	ASSERT_EQ(0, set_up());
-	self->buffer = map_private(PAGES * PAGE);
-	self->counters = map_new(2 * PAGE, MAP_PRIVATE | MAP_POPULATE);
-	self->ranges = map_private(q.max_ranges * sizeof(*self->ranges));
+	buffer = map_pages(PAGES);
+	counters = map_new(2 * PAGE, MAP_PRIVATE | MAP_POPULATE);
+	ranges = map_private(query.max_ranges * sizeof(*ranges));
+	starting.ranges = addr(ranges);
 	/* Workers may still free resources that earlier tests left when they exited. */
 	await(module_users() <= 1);
-	self->range = range_all(self->counters, 1, 8);
-	ASSERT_OPEN(self->bystander, 0);
-	ASSERT_EQ(0, descriptor_begin(self->bystander, PROFIL_SCOPE_PROCESS, &self->range, 1));
-	self->range.buffer = addr(self->counters) + PAGE;
-	self->nth = open(FAIL_NTH, O_RDWR | O_CLOEXEC);
-	ASSERT_LE(0, self->nth);
-	self->start = (struct profil_start) {
-		.size = sizeof(self->start),
-		.modes = MODES_ALL,
-		.ranges = addr(self->ranges),
-	};
-	self->open.modes = MODES_ALL;
+	range = range_all(counters, 1, 8);
+	bystander = must_sample(must_open(), PROCESS, &range, 1);
+	range.buffer = addr(counters) + PAGE;
+	nth_open();
 	self->before = usage();
 	self->before.percpu = LLONG_MAX / 2;	/* of other processes, too */
 	self->descriptor = next_descriptor();
@@ -139,42 +139,28 @@ FIXTURE_TEARDOWN(inject)
 {
 	struct profil_stats s;
 
-	if (self->nth < 0)
-		return;
 	no_more_failures();
 	kill_children();
-	session_stop(PROFIL_SCOPE_THREAD, NULL);
-	session_stop(PROFIL_SCOPE_PROCESS, NULL);
-	if (self->fd >= 0)
-		close(self->fd);
+	session_stop(THREAD, NULL);
+	session_stop(PROCESS, NULL);
+	if (fd >= 0)
+		close(fd);
 	expect_same_usage(_metadata, &self->before);
 	EXPECT_EQ(self->descriptor, next_descriptor());
-	EXPECT_TRUE(descriptor_burn(self->bystander, 0, 2));
-	EXPECT_EQ(0, descriptor_disable(self->bystander, &s));
+	EXPECT_TRUE(descriptor_burn(bystander, 0, 2));
+	EXPECT_EQ(0, descriptor_disable(bystander, &s));
 	EXPECT_TRUE(accounted(&s));
-	EXPECT_EQ(s.hit, self->counters[0]);
+	EXPECT_EQ(s.hit, counters[0]);
 	/* A thread that exits loses its mm before its last ticks, which are dropped. */
 	EXPECT_EQ(s.dropped_exit, s.dropped);
 }
 
-/* A test that does nothing if the kernel cannot inject failures: the setup has skipped it. */
-#define TEST_INJECT(test_name)							\
-	static void inject_##test_name##_run(struct __test_metadata *_metadata,	\
-					     FIXTURE_DATA(inject) *self);	\
-	TEST_F(inject, test_name)						\
-	{									\
-		if (self->nth >= 0)						\
-			inject_##test_name##_run(_metadata, self);		\
-	}									\
-	static void inject_##test_name##_run(struct __test_metadata *_metadata,	\
-					     FIXTURE_DATA(inject) *self)
-
 /* A test that makes a call fail: @op, after the statements that follow. */
 #define TEST_SWEEP(test_name, op, ...)						\
-	TEST_INJECT(test_name)							\
+	TEST_F(inject, test_name)						\
 	{									\
 		__VA_ARGS__;							\
-		sweep(_metadata, self, op, each);				\
+		sweep(_metadata, op, each);					\
 	}
 
 /*
@@ -182,21 +168,21 @@ FIXTURE_TEARDOWN(inject)
  * also return a positive number. @before restores the state that the call expects.
  */
 struct op {
-	int (*before)(FIXTURE_DATA(inject) *self);
-	int (*call)(FIXTURE_DATA(inject) *self);
-	int (*after)(FIXTURE_DATA(inject) *self);	/* undoes a call that succeeded */
-	int (*unchanged)(FIXTURE_DATA(inject) *self);	/* after a call that failed: true or not */
-	int error;					/* another errno that is allowed */
+	int (*before)(void);
+	int (*call)(void);
+	int (*after)(void);		/* undoes a call that succeeded */
+	int (*unchanged)(void);		/* after a call that failed: true or not */
+	int error;			/* another errno that is allowed */
 };
 
 /* Such a function */
 #define STEP(name, value)							\
-	static int name(FIXTURE_DATA(inject) *self __attribute__((unused)))	\
+	static int name(void)							\
 	{									\
 		return value;							\
 	}
 
-static void fail_after(int nth, unsigned int n)
+static void fail_after(unsigned int n)
 {
 	char text[16];
 	int length = snprintf(text, sizeof(text), "%u", n);
@@ -207,23 +193,22 @@ static void fail_after(int nth, unsigned int n)
 }
 
 /* Returns true if an allocation has failed. This pread() itself may be the call that fails. */
-static bool has_failed(int nth)
+static bool has_failed(void)
 {
 	char text[16] = "";
 	bool failed = pread(nth, text, sizeof(text) - 1, 0) > 0 && !atoi(text);
 
-	fail_after(nth, 0);
+	fail_after(0);
 	return failed;
 }
 
-static int call_while_failing(FIXTURE_DATA(inject) *self, int (*call)(FIXTURE_DATA(inject) *self),
-			      unsigned int n, bool *failed)
+static int call_while_failing(int (*call)(void), unsigned int n, bool *failed)
 {
 	int err;
 
-	fail_after(self->nth, n);
-	err = call(self);
-	*failed = has_failed(self->nth);
+	fail_after(n);
+	err = call();
+	*failed = has_failed();
 	return err;
 }
 
@@ -246,8 +231,8 @@ static unsigned int each(unsigned int n)
 	return n + 1;
 }
 
-static void sweep(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self,
-		  const struct op *op, unsigned int (*next)(unsigned int n))
+static void sweep(struct __test_metadata *_metadata, const struct op *op,
+		  unsigned int (*next)(unsigned int n))
 {
 	unsigned int n, failures = 0, faults = 0, changed = 0;
 	bool failed = true, late;
@@ -255,11 +240,11 @@ static void sweep(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self,
 	int err;
 
 	for (n = 1; failed; n = next(n)) {
-		ASSERT_EQ(0, op->before ? op->before(self) : 0);
+		ASSERT_EQ(0, op->before ? op->before() : 0);
 		locked = pinned_bytes();
-		err = call_while_failing(self, op->call, n, &failed);
+		err = call_while_failing(op->call, n, &failed);
 		if (err >= 0) {
-			ASSERT_EQ(0, op->after ? op->after(self) : 0);
+			ASSERT_EQ(0, op->after ? op->after() : 0);
 			continue;
 		}
 		failures++;
@@ -273,13 +258,13 @@ static void sweep(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self,
 		ASSERT_TRUE(await(pinned_bytes() == locked)) {
 			TH_LOG("%u: error %d: locked %lu, was %lu", n, err, pinned_bytes(), locked);
 		}
-		ASSERT_TRUE(goes_on(self->bystander));
+		ASSERT_TRUE(alone || goes_on(bystander));
 		/*
 		 * If the last copy to user memory fails, although memory was writable at the start
 		 * of the call, the call has taken effect already. There is one such copy, but its
 		 * number among the allocations varies.
 		 */
-		late = op->unchanged && !op->unchanged(self);
+		late = op->unchanged && !op->unchanged();
 		changed += late;
 		ASSERT_TRUE(!late || (err == -EFAULT && changed <= 4)) {
 			TH_LOG("%u: error %d: the state has changed", n, err);
@@ -294,238 +279,199 @@ static void sweep(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self,
 
 STEP(call_query, device_query(&(struct profil_query){}))
 
-static const struct op query = { .call = call_query };
+static const struct op query_op = { .call = call_query };
 
-TEST_SWEEP(query, &query)
+TEST_SWEEP(query, &query_op)
 
 /* Maps the buffer anew, without pages. */
-STEP(fresh_buffer, mmap(self->buffer, PAGES * PAGE, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != self->buffer ||
-		   madvise(self->buffer, PAGES * PAGE, MADV_NOHUGEPAGE))
-STEP(call_start, device_ioctl(PROFIL_IOC_START, &self->start))
-STEP(stop_it, session_stop(self->start.scope, NULL))
-STEP(is_off_still, is_off(self->start.scope))
+STEP(fresh_buffer, mmap(buffer, PAGES * PAGE, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != buffer ||
+		   madvise(buffer, PAGES * PAGE, MADV_NOHUGEPAGE))
+STEP(call_start, device_ioctl(PROFIL_IOC_START, &starting))
+STEP(stop_it, session_stop(starting.scope, NULL))
+STEP(is_off_still, is_off(starting.scope))
 
 static const struct op start = {
-	.before = fresh_buffer,
-	.call = call_start,
-	.after = stop_it,
-	.unchanged = is_off_still,
+	.before = fresh_buffer, .call = call_start, .after = stop_it, .unchanged = is_off_still,
 	.error = -EBUSY,	/* the clock cannot be hooked */
 };
 
 /* Sets @nr ranges with one counter each, far apart. */
-static void set_ranges(FIXTURE_DATA(inject) *self, u32 nr)
+static void set_ranges(u32 nr)
 {
 	for (u32 i = 0; i < nr; i++)
-		self->ranges[i] = range_of(0x1000 + 16 * i, 0x1008 + 16 * i,
-					   self->buffer + i % PAGES * PAGE + i / PAGES * 8, 1, 8);
-	self->start.nr_ranges = nr;
+		ranges[i] = range_of(0x1000 + 16 * i, 0x1008 + 16 * i,
+				     buffer + i % PAGES * PAGE + i / PAGES * 8, 1, 8);
+	starting.nr_ranges = nr;
 }
 
-TEST_SWEEP(start, &start, set_ranges(self, 1))
+TEST_SWEEP(start, &start, set_ranges(1))
 
 TEST_SWEEP(start_of_a_thread, &start,
-	   set_ranges(self, 1);
-	   self->start.scope = PROFIL_SCOPE_THREAD)
+	   set_ranges(1);
+	   starting.scope = THREAD)
 
 TEST_SWEEP(start_without_ranges, &start)
 
 TEST_SWEEP(start_with_unpopulated_pages, &start,
-	   self->ranges[0] = range_all(self->buffer, PAGES * PAGE / 8, 8);
-	   self->start.nr_ranges = 1)
+	   ranges[0] = range_all(buffer, PAGES * PAGE / 8, 8);
+	   starting.nr_ranges = 1)
 
-TEST_SWEEP(start_with_many_ranges, &start, set_ranges(self, RANGES))
+TEST_SWEEP(start_with_many_ranges, &start, set_ranges(RANGES))
 
-TEST_INJECT(start_with_scattered_buffers)
+TEST_F(inject, start_with_scattered_buffers)
 {
-	set_ranges(self, PAGES / 2);
+	set_ranges(PAGES / 2);
 	for (u32 i = 0; i < PAGES / 2; i++)
-		self->ranges[i].buffer = addr(self->buffer) + 2 * i * PAGE;
-	sweep(_metadata, self, &start, each);
+		ranges[i].buffer += i * PAGE;
+	sweep(_metadata, &start, each);
 }
 
-TEST_INJECT(start_with_the_largest_number_of_ranges)
+TEST_F(inject, start_with_the_largest_number_of_ranges)
 {
-	struct profil_query q;
-
-	ASSERT_EQ(0, device_query(&q));
-	set_ranges(self, q.max_ranges);
-	sweep(_metadata, self, &start, some);
+	set_ranges(query.max_ranges);
+	sweep(_metadata, &start, some);
 }
 
 TEST_SWEEP(start_with_a_period, &start,
-	   set_ranges(self, 1);
-	   self->start.period = PERIOD)
+	   set_ranges(1);
+	   starting.period = PERIOD)
 
 TEST_SWEEP(start_that_records_pcs, &start,
-	   self->ranges[0] = range_of(0, ~0ULL, self->buffer, PAGE / 8, 8);
-	   self->ranges[0].flags = PROFIL_RANGE_PCS;
-	   self->start.nr_ranges = 1;
-	   self->start.modes = PROFIL_MODE_USER)
+	   ranges[0] = range_of(0, ~0ULL, buffer, PAGE / 8, 8);
+	   ranges[0].flags = PROFIL_RANGE_PCS;
+	   starting.nr_ranges = 1;
+	   starting.modes = PROFIL_MODE_USER)
 
-static int is_on_still(FIXTURE_DATA(inject) *self)
+static int is_on_still(void)
 {
 	struct profil_stats s;
 
-	return !session_stats(self->start.scope, &s) && s.state == PROFIL_STATE_ON &&
-	       accounted(&s);
+	return !session_stats(starting.scope, &s) && s.state == PROFIL_STATE_ON && accounted(&s);
 }
 
 /* Starts the session that the call replaces. */
-STEP(start_old, fresh_buffer(self) ?:
-		session_start(self->start.scope, PROFIL_START_REPLACE, &self->range, 1))
+STEP(start_old, fresh_buffer() ?: session_start(starting.scope, PROFIL_START_REPLACE, &range, 1))
 
 static const struct op replace = {
-	.before = start_old,
-	.call = call_start,
-	.unchanged = is_on_still,
-	.error = -EBUSY,
+	.before = start_old, .call = call_start, .unchanged = is_on_still, .error = -EBUSY,
 };
 
-static void sweep_replace(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self, u32 nr)
-{
-	set_ranges(self, nr);
-	self->start.flags = PROFIL_START_REPLACE;
-	sweep(_metadata, self, &replace, each);
-	EXPECT_TRUE(loop_burn(self->start.scope, 0, 2));
-}
+#define TEST_REPLACE(test_name, nr, ...)					\
+	TEST_F(inject, test_name)						\
+	{									\
+		__VA_ARGS__;							\
+		set_ranges(nr);							\
+		starting.flags = PROFIL_START_REPLACE;				\
+		sweep(_metadata, &replace, each);				\
+		EXPECT_TRUE(loop_burn(starting.scope, 0, 2));			\
+	}
 
-TEST_INJECT(replacement)
-{
-	sweep_replace(_metadata, self, PAGES);
-}
+TEST_REPLACE(replacement, PAGES)
+TEST_REPLACE(replacement_of_a_threads_session, PAGES, starting.scope = THREAD)
+TEST_REPLACE(replacement_by_a_session_with_a_period, 1, starting.period = PERIOD)
 
-TEST_INJECT(replacement_of_a_threads_session)
-{
-	self->start.scope = PROFIL_SCOPE_THREAD;
-	sweep_replace(_metadata, self, PAGES);
-}
+STEP(hook_gone, !device_query(&query) && query.hook == PROFIL_HOOK_NONE)
+STEP(await_no_hook, fresh_buffer() ?: await(hook_gone()) ? 0 : -ETIME)
+STEP(count_and_stop, loop_burn(PROCESS, 0, 1) ? stop_it() : -ETIME)
 
-TEST_INJECT(replacement_by_a_session_with_a_period)
-{
-	self->start.period = PERIOD;
-	sweep_replace(_metadata, self, 1);
-}
-
-static bool hook_gone(void)
-{
-	struct profil_query q;
-
-	return !device_query(&q) && q.hook == PROFIL_HOOK_NONE;
-}
+static const struct op start_unhooked = {
+	.before = await_no_hook, .call = call_start, .after = count_and_stop,
+	.unchanged = is_off_still, .error = -EBUSY,
+};
 
 /* The hook must be gone, so that each call installs it. */
-TEST_INJECT(start_when_the_tick_is_not_hooked)
+TEST_F(inject, start_when_the_tick_is_not_hooked)
 {
-	bool failed = true;
 	char linger[32];
-	int err;
 
 	ASSERT_EQ(0, file_exchange(LINGER_S, "0", linger, sizeof(linger)));
-	ASSERT_EQ(0, descriptor_disable(self->bystander, NULL));
-	set_ranges(self, 1);
-	for (unsigned int n = 1; failed; n = some(n)) {
-		ASSERT_EQ(0, fresh_buffer(self));
-		ASSERT_TRUE(await(hook_gone()));
-		err = call_while_failing(self, call_start, n, &failed);
-		if (err) {
-			ASSERT_TRUE(failed);
-			ASSERT_TRUE(err == -ENOMEM || err == -EFAULT || err == -EBUSY);
-			ASSERT_TRUE(is_off_still(self));
-			continue;
-		}
-		ASSERT_TRUE(loop_burn(PROFIL_SCOPE_PROCESS, 0, 1));
-		ASSERT_EQ(0, stop_it(self));
-	}
-	ASSERT_EQ(0, descriptor_enable(self->bystander));
+	ASSERT_EQ(0, descriptor_disable(bystander, NULL));
+	alone = true;
+	set_ranges(1);
+	sweep(_metadata, &start_unhooked, some);
+	ASSERT_EQ(0, descriptor_enable(bystander));
 	ASSERT_EQ(0, file_write(LINGER_S, linger));
 }
 
-STEP(start_many, fresh_buffer(self) ?:
-		 session_start(PROFIL_SCOPE_PROCESS, PROFIL_START_REPLACE, self->ranges,
-			       self->start.nr_ranges))
-STEP(call_stats, session_stats(self->start.scope, &(struct profil_stats){}))
-STEP(must_be_on, is_on_still(self) ? 0 : -ENODEV)
+STEP(start_many, fresh_buffer() ?:
+		 session_start(PROCESS, PROFIL_START_REPLACE, ranges, starting.nr_ranges))
+STEP(call_stats, session_stats(starting.scope, &(struct profil_stats){}))
+STEP(must_be_on, is_on_still() ? 0 : -ENODEV)
 
 static const struct op stats = {
-	.before = start_many,
-	.call = call_stats,
-	.after = must_be_on,
-	.unchanged = is_on_still,
+	.before = start_many, .call = call_stats, .after = must_be_on, .unchanged = is_on_still,
 };
 
-TEST_SWEEP(stats, &stats, set_ranges(self, PAGES))
+TEST_SWEEP(stats, &stats, set_ranges(PAGES))
 
-STEP(call_stop, session_stop(self->start.scope, &(struct profil_stats){}))
+STEP(call_stop, session_stop(starting.scope, &(struct profil_stats){}))
 
 /* STOP may also fail because it cannot write the statistics of the session that it has stopped. */
-TEST_INJECT(stop)
+TEST_F(inject, stop)
 {
 	bool failed = true;
 	int err;
 
-	set_ranges(self, PAGES);
+	set_ranges(PAGES);
 	for (unsigned int n = 1; failed; n++) {
-		stop_it(self);
-		ASSERT_EQ(0, fresh_buffer(self));
-		ASSERT_EQ(0, call_start(self));
-		err = call_while_failing(self, call_stop, n, &failed);
+		stop_it();
+		ASSERT_EQ(0, fresh_buffer());
+		ASSERT_EQ(0, call_start());
+		err = call_while_failing(call_stop, n, &failed);
 		ASSERT_TRUE(!err || (failed && err == -EFAULT));
-		ASSERT_TRUE(is_off_still(self) || (err && is_on_still(self)));
-		ASSERT_TRUE(goes_on(self->bystander));
+		ASSERT_TRUE(is_off_still() || (err && is_on_still()));
+		ASSERT_TRUE(goes_on(bystander));
 	}
 }
 
-static int call_describe(FIXTURE_DATA(inject) *self)
+static int call_describe(void)
 {
-	self->described = (struct profil_describe) {
-		.size = sizeof(self->described),
+	described = (struct profil_describe) {
+		.size = sizeof(described),
 		.nr_ranges = PAGES,
-		.ranges = addr(self->ranges),
+		.ranges = addr(ranges),
 	};
-	return device_ioctl(PROFIL_IOC_DESCRIBE, &self->described);
+	return device_ioctl(PROFIL_IOC_DESCRIBE, &described);
 }
 
 static const struct op describe = {
-	.before = fresh_buffer,
-	.call = call_describe,
-	.unchanged = is_on_still,
+	.before = fresh_buffer, .call = call_describe, .unchanged = is_on_still,
 };
 
-TEST_INJECT(describe)
+TEST_F(inject, describe)
 {
-	self->range.nr_counters = PAGE / 8;
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &self->range, 1));
-	sweep(_metadata, self, &describe, each);
-	EXPECT_EQ(1U, self->described.nr_ranges);
+	range.nr_counters = PAGE / 8;
+	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
+	sweep(_metadata, &describe, each);
+	EXPECT_EQ(1U, described.nr_ranges);
 }
 
 /*
  * Sessions with a descriptor
  */
 
-STEP(call_open, self->fd = descriptor_open_as(self->open))
+STEP(call_open, fd = descriptor_open_as(opening))
 
-static int close_it(FIXTURE_DATA(inject) *self)
+static int close_it(void)
 {
-	int err = close(self->fd);
+	int err = close(fd);
 
-	self->fd = -1;
+	fd = -1;
 	return err;
 }
 
 static const struct op open_op = { .call = call_open, .after = close_it };
 
-TEST_SWEEP(open, &open_op, self->open.nr_records = 4096)
-TEST_SWEEP(open_without_records, &open_op, self->open.period = PERIOD)
+TEST_SWEEP(open, &open_op, opening.nr_records = 4096)
+TEST_SWEEP(open_without_records, &open_op, opening.period = PERIOD)
 
-static int open_new(FIXTURE_DATA(inject) *self)
+static int open_new(void)
 {
-	if (self->fd >= 0)
-		close(self->fd);
-	self->fd = descriptor_open_as(self->open);
-	return self->fd < 0 ? self->fd : 0;
+	if (fd >= 0)
+		close(fd);
+	fd = descriptor_open_as(opening);
+	return fd < 0 ? fd : 0;
 }
 
 static u64 targets_of(int fd)
@@ -535,71 +481,60 @@ static u64 targets_of(int fd)
 	return descriptor_stats(fd, &s) ? ~0ULL : s.targets;
 }
 
-STEP(has_no_targets, !targets_of(self->fd))
-STEP(attach_self, descriptor_attach(self->fd, PROFIL_SCOPE_PROCESS, 0, NULL))
-STEP(attach_thread, descriptor_attach(self->fd, PROFIL_SCOPE_THREAD, 0, NULL))
-STEP(attach_child, descriptor_attach(self->fd, PROFIL_SCOPE_PROCESS, self->child, NULL))
+static pid_t sleeper;
 
-static int sleep_for_ever(void)
-{
-	for (;;)
-		pause();
-	return 0;
-}
+STEP(has_no_targets, !targets_of(fd))
+STEP(attach_self, descriptor_attach(fd, PROCESS, 0, NULL))
+STEP(attach_thread, descriptor_attach(fd, THREAD, 0, NULL))
+STEP(attach_child, descriptor_attach(fd, PROCESS, sleeper, NULL))
 
-TEST_INJECT(attach)
+TEST_F(inject, attach)
 {
 	struct op op = { .before = open_new, .call = attach_self, .unchanged = has_no_targets };
 
-	sweep(_metadata, self, &op, each);
+	sweep(_metadata, &op, each);
 	op.call = attach_thread;
-	sweep(_metadata, self, &op, each);
+	sweep(_metadata, &op, each);
 	op.call = attach_child;
-	self->child = spawn(sleep_for_ever);
-	sweep(_metadata, self, &op, each);
+	sleeper = SPAWN(pause());
+	sweep(_metadata, &op, each);
 }
 
 /* Opens a session that is on, with the caller as its target. */
-STEP(open_and_attach, open_new(self) ?:
-		      descriptor_begin(self->fd, PROFIL_SCOPE_PROCESS, NULL, 0) ?:
-		      fresh_buffer(self))
-STEP(add_ranges, descriptor_add(self->fd, PROFIL_SPACE_SELF, self->ranges, self->start.nr_ranges))
-STEP(remove_self, descriptor_remove(self->fd, PROFIL_SPACE_SELF, 0, ~0ULL))
-STEP(nothing_added, goes_on(self->fd) && !remove_self(self))
+STEP(open_and_attach, open_new() ?: descriptor_begin(fd, PROCESS, NULL, 0) ?: fresh_buffer())
+STEP(add_ranges, descriptor_add(fd, PROFIL_SPACE_SELF, ranges, starting.nr_ranges))
+STEP(remove_self, descriptor_remove(fd, PROFIL_SPACE_SELF, 0, ~0ULL))
+STEP(nothing_added, goes_on(fd) && !remove_self())
 
 static const struct op add = {
-	.before = open_and_attach,
-	.call = add_ranges,
-	.unchanged = nothing_added,
+	.before = open_and_attach, .call = add_ranges, .unchanged = nothing_added,
 };
 
-TEST_INJECT(add)
+TEST_F(inject, add)
 {
-	self->open.fork = PROFIL_FORK_SHARE;
-	set_ranges(self, PAGES);
+	opening.fork = PROFIL_FORK_SHARE;
+	set_ranges(PAGES);
 	for (u32 i = 0; i < PAGES; i++)
-		self->ranges[i].buffer = addr(self->buffer) + (i & ~3UL) * PAGE + 8 * i;
-	sweep(_metadata, self, &add, each);
-	set_ranges(self, RANGES);
-	sweep(_metadata, self, &add, each);
+		ranges[i].buffer = addr(buffer) + (i & ~3UL) * PAGE + 8 * i;
+	sweep(_metadata, &add, each);
+	set_ranges(RANGES);
+	sweep(_metadata, &add, each);
 }
 
-STEP(add_again, (self->fd < 0 ? open_and_attach(self) : 0) ?: add_ranges(self))
+STEP(add_again, (fd < 0 ? open_and_attach() : 0) ?: add_ranges())
 /* Removes all but the first two ranges. */
-STEP(remove_most, descriptor_remove(self->fd, PROFIL_SPACE_SELF, self->ranges[2].start, ~0ULL))
-STEP(remove_rest, remove_self(self) == 2 ? 0 : -EPROTO)
-STEP(nothing_removed, goes_on(self->fd) && remove_self(self) == (int)self->start.nr_ranges)
+STEP(remove_most, descriptor_remove(fd, PROFIL_SPACE_SELF, ranges[2].start, ~0ULL))
+STEP(remove_rest, remove_self() == 2 ? 0 : -EPROTO)
+STEP(nothing_removed, goes_on(fd) && remove_self() == (int)starting.nr_ranges)
 
 static const struct op remove_op = {
-	.before = add_again,
-	.call = remove_most,
-	.after = remove_rest,
+	.before = add_again, .call = remove_most, .after = remove_rest,
 	.unchanged = nothing_removed,
 };
 
 TEST_SWEEP(remove, &remove_op,
-	   self->open.fork = PROFIL_FORK_SHARE;
-	   set_ranges(self, PAGES))
+	   opening.fork = PROFIL_FORK_SHARE;
+	   set_ranges(PAGES))
 
 static u32 state_now(int fd)
 {
@@ -608,118 +543,106 @@ static u32 state_now(int fd)
 	return descriptor_stats(fd, &s) || !accounted(&s) ? ~0U : s.state;
 }
 
-STEP(switched_off, open_and_attach(self) ?: descriptor_disable(self->fd, NULL))
-STEP(call_enable, descriptor_enable(self->fd))
-STEP(still_off, state_now(self->fd) == PROFIL_STATE_OFF)
+STEP(switched_off, open_and_attach() ?: descriptor_disable(fd, NULL))
+STEP(call_enable, descriptor_enable(fd))
+STEP(still_off, state_now(fd) == PROFIL_STATE_OFF)
 
 static const struct op enable = {
-	.before = switched_off,
-	.call = call_enable,
-	.unchanged = still_off,
-	.error = -EBUSY,
+	.before = switched_off, .call = call_enable, .unchanged = still_off, .error = -EBUSY,
 };
 
-TEST_INJECT(enable)
+TEST_F(inject, enable)
 {
-	sweep(_metadata, self, &enable, each);
-	self->open.period = PERIOD;
-	sweep(_metadata, self, &enable, each);
+	sweep(_metadata, &enable, each);
+	opening.period = PERIOD;
+	sweep(_metadata, &enable, each);
 }
 
-STEP(open_and_add, open_and_attach(self) ?: add_ranges(self))
-STEP(call_disable, descriptor_disable(self->fd, &(struct profil_stats){}))
+STEP(open_and_add, open_and_attach() ?: add_ranges())
+STEP(call_disable, descriptor_disable(fd, &(struct profil_stats){}))
 /* The session may be on or off: DISABLE also fails if it cannot write its results. */
-STEP(is_whole, state_now(self->fd) == PROFIL_STATE_ON || still_off(self))
-STEP(must_be_off, still_off(self) ? 0 : -ENODEV)
+STEP(is_whole, state_now(fd) == PROFIL_STATE_ON || still_off())
+STEP(must_be_off, still_off() ? 0 : -ENODEV)
 
 static const struct op disable = {
-	.before = open_and_add,
-	.call = call_disable,
-	.after = must_be_off,
-	.unchanged = is_whole,
+	.before = open_and_add, .call = call_disable, .after = must_be_off, .unchanged = is_whole,
 };
 
-TEST_SWEEP(disable, &disable, set_ranges(self, PAGES))
+TEST_SWEEP(disable, &disable, set_ranges(PAGES))
 
 /* Lets the counters become nonzero, and removes the pages to which the snapshot is copied. */
-static int snapshot_due(FIXTURE_DATA(inject) *self)
+static int snapshot_due(void)
 {
-	if (self->fd < 0 && (open_and_attach(self) ||
-			     descriptor_add(self->fd, PROFIL_SPACE_SELF, &self->range, 1)))
+	if (fd < 0 && (open_and_attach() || descriptor_add(fd, PROFIL_SPACE_SELF, &range, 1)))
 		return -EINVAL;
-	return fresh_buffer(self) ?: descriptor_burn(self->fd, 0, 1) ? 0 : -ETIME;
+	return fresh_buffer() ?: descriptor_burn(fd, 0, 1) ? 0 : -ETIME;
 }
 
-static int call_snapshot(FIXTURE_DATA(inject) *self)
+static int call_snapshot(void)
 {
 	struct profil_copy copies[] = {
-		{ addr(self->counters) + PAGE, addr(self->buffer), 8 },
+		{ addr(counters) + PAGE, addr(buffer), 8 },
 		/* A range that no tick hits. */
-		{ addr(self->buffer) + PAGE, addr(self->buffer) + 3 * PAGE, PAGE },
+		{ addr(buffer) + PAGE, addr(buffer) + 3 * PAGE, PAGE },
 	};
 	struct profil_stats s;
 
-	return descriptor_snapshot(self->fd, PROFIL_SNAPSHOT_RESET, copies, ARRAY_SIZE(copies),
-				   &s);
+	return descriptor_snapshot(fd, PROFIL_SNAPSHOT_RESET, copies, ARRAY_SIZE(copies), &s);
 }
 
 /* Returns true if the counter agrees with the statistics: both were reset, or neither. */
-static int is_not_half_reset(FIXTURE_DATA(inject) *self)
+static int is_not_half_reset(void)
 {
 	struct profil_stats s;
 
-	if (!goes_on(self->fd) || descriptor_disable(self->fd, &s))
+	if (!goes_on(fd) || descriptor_disable(fd, &s))
 		return false;
-	return s.hit == self->counters[PAGE / 8] && !descriptor_enable(self->fd);
+	return s.hit == counters[PAGE / 8] && !descriptor_enable(fd);
 }
 
-STEP(check_reset, is_not_half_reset(self) ? 0 : -EPROTO)
+STEP(check_reset, is_not_half_reset() ? 0 : -EPROTO)
 
 static const struct op snapshot = {
-	.before = snapshot_due,
-	.call = call_snapshot,
-	.after = check_reset,
+	.before = snapshot_due, .call = call_snapshot, .after = check_reset,
 	.unchanged = is_not_half_reset,
 };
 
 TEST_SWEEP(snapshot, &snapshot)
 
 /* Makes records, which the session has because it has no ranges. */
-static int make_records(FIXTURE_DATA(inject) *self)
+static int make_records(void)
 {
-	if (self->fd < 0 && open_and_attach(self))
+	if (fd < 0 && open_and_attach())
 		return -EINVAL;
-	return descriptor_burn(self->fd, 0, 2) ? descriptor_disable(self->fd, NULL) : -ETIME;
+	return descriptor_burn(fd, 0, 2) ? descriptor_disable(fd, NULL) : -ETIME;
 }
 
 /* Returns the number of bytes, or a negative errno. */
-static int read_records(FIXTURE_DATA(inject) *self)
+static int read_records(void)
 {
-	ssize_t n = read(self->fd, self->buffer, PAGES * PAGE);
+	ssize_t n = read(fd, buffer, PAGES * PAGE);
 
 	return n < 0 ? -errno : n;
 }
 
-static int records_are_there(FIXTURE_DATA(inject) *self)
+static int records_are_there(void)
 {
-	struct pollfd pfd = { self->fd, POLLIN, 0 };
+	struct pollfd pfd = { fd, POLLIN, 0 };
 
-	return poll(&pfd, 1, 0) == 1 && pfd.revents == POLLIN && read_records(self) > 0 &&
-	       !descriptor_enable(self->fd);
+	return poll(&pfd, 1, 0) == 1 && pfd.revents == POLLIN && read_records() > 0 &&
+	       !descriptor_enable(fd);
 }
 
 static const struct op read_op = {
-	.before = make_records,
-	.call = read_records,
-	.after = call_enable,
+	.before = make_records, .call = read_records, .after = call_enable,
 	.unchanged = records_are_there,
 };
 
-TEST_SWEEP(read_of_records, &read_op, self->open.nr_records = 4096)
+TEST_SWEEP(read_of_records, &read_op, opening.nr_records = 4096)
 
-static int poll_fds(FIXTURE_DATA(inject) *self)
+static int poll_fds(void)
 {
-	struct pollfd pfds[] = { { self->fd, POLLIN, 0 }, { self->bystander, POLLIN, 0 } };
+	struct pollfd pfds[] = { { fd, POLLIN, 0 }, { bystander, POLLIN, 0 } };
 
 	return poll(pfds, ARRAY_SIZE(pfds), 0) < 0 ? -errno : 0;
 }
@@ -727,8 +650,8 @@ static int poll_fds(FIXTURE_DATA(inject) *self)
 static const struct op poll_op = { .call = poll_fds };
 
 TEST_SWEEP(poll, &poll_op,
-	   self->open.nr_records = 16;
-	   ASSERT_EQ(0, open_and_attach(self)))
+	   opening.nr_records = 16;
+	   ASSERT_EQ(0, open_and_attach()))
 
 /*
  * Processes and threads
@@ -742,8 +665,7 @@ static int share = -1;
 static u64 unfollowed(unsigned int kind)
 {
 	struct profil_stats s;
-	int err = kind == CLASSIC ? session_stats(PROFIL_SCOPE_PROCESS, &s) :
-		  descriptor_stats(share, &s);
+	int err = kind == CLASSIC ? session_stats(PROCESS, &s) : descriptor_stats(share, &s);
 
 	return err || s.state != PROFIL_STATE_ON || !accounted(&s) ? ~0ULL : s.unfollowed;
 }
@@ -754,32 +676,32 @@ static int kinds_that_came(void)
 	int bits = 0, err;
 	struct profil_stats s;
 
-	MUST(!session_stats(PROFIL_SCOPE_PROCESS, &s) && accounted(&s));
+	MUST(!session_stats(PROCESS, &s) && accounted(&s));
 	MUST(s.state == PROFIL_STATE_ON || s.state == PROFIL_STATE_OFF);
 	if (s.state == PROFIL_STATE_ON)
 		bits |= 2 << CLASSIC;
-	err = descriptor_attach(share, PROFIL_SCOPE_PROCESS, 0, NULL);
+	err = descriptor_attach(share, PROCESS, 0, NULL);
 	MUST(!err || err == -EBUSY);
 	if (err)
 		bits |= 2 << SHARE;
 	return bits;
 }
 
-static int open_kinds(FIXTURE_DATA(inject) *self)
+static void open_kinds(void)
 {
-	share = descriptor_open(MODES_ALL, PROFIL_FORK_SHARE, PROFIL_EXEC_FOLLOW, 0);
-	return descriptor_begin(share, PROFIL_SCOPE_PROCESS, &self->range, 1) ?:
-	       session_start(PROFIL_SCOPE_PROCESS, 0, &self->range, 1);
+	share = must_sample(must_open(.fork = PROFIL_FORK_SHARE, .exec = PROFIL_EXEC_FOLLOW),
+			    PROCESS, &range, 1);
+	MUST(!session_start(PROCESS, 0, &range, 1));
 }
 
 static int close_kinds(void)
 {
 	close(share);
-	return session_stop(PROFIL_SCOPE_PROCESS, NULL);
+	return session_stop(PROCESS, NULL);
 }
 
 /* The child inherits each session, or the parent's session counts an unfollowed fork. */
-TEST_INJECT(fork)
+TEST_F(inject, fork)
 {
 	unsigned int n, missing = 0, forks = 0;
 	u64 before[KINDS];
@@ -787,15 +709,15 @@ TEST_INJECT(fork)
 	pid_t pid;
 	int bits;
 
-	ASSERT_EQ(0, open_kinds(self));
+	open_kinds();
 	for (n = 1; failed; n++) {
 		for (unsigned int i = 0; i < KINDS; i++)
 			before[i] = unfollowed(i);
-		fail_after(self->nth, n);
+		fail_after(n);
 		pid = fork();
 		if (!pid)
 			_exit(kinds_that_came());
-		failed = has_failed(self->nth);
+		failed = has_failed();
 		bits = pid < 0 ? 0 : status_of(pid);
 		for (unsigned int i = 0; i < KINDS; i++) {
 			u64 lost = pid > 0 && !(bits & 2 << i);
@@ -817,37 +739,28 @@ TEST_INJECT(fork)
 
 static void exec_in_child(unsigned int n)
 {
-	int nth = open(FAIL_NTH, O_RDWR | O_CLOEXEC);
-
+	nth_open();
 	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-	fail_after(nth, n);
+	fail_after(n);
 	execl("/bin/true", "true", NULL);
 	_exit(1);
-}
-
-/* Returns true if an allocation of the child @pid has failed. The child is stopped after exec. */
-static bool has_failed_in(pid_t pid)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/fail-nth", pid);
-	return !file_number(path, "");
 }
 
 /*
  * The child is a target of the SHARE session. It is stopped before the new program runs. Some
  * failures kill it, because it has lost its old program already.
  */
-TEST_INJECT(exec)
+TEST_F(inject, exec)
 {
 	unsigned int sweeps, n = 0, missing = 0, execs = 0, ended = 0;
 	struct profil_stats s;
+	char path[64];
 	bool failed;
 	u64 before;
 	int status;
 	pid_t pid;
 
-	ASSERT_EQ(0, open_kinds(self));
+	open_kinds();
 	/* The number of allocations varies, so one sweep may skip the few of the module. */
 	for (sweeps = 0, failed = false; failed || (!missing && sweeps < 10); n++) {
 		if (!failed) {
@@ -859,7 +772,8 @@ TEST_INJECT(exec)
 		ASSERT_EQ(pid, waitpid(pid, &status, WUNTRACED));
 		failed = true;
 		if (WIFSTOPPED(status)) {
-			failed = has_failed_in(pid);
+			snprintf(path, sizeof(path), "/proc/%d/fail-nth", pid);
+			failed = !file_number(path, "");
 			ASSERT_EQ(0, descriptor_stats(share, &s));
 			ASSERT_EQ(PROFIL_STATE_ON, (int)s.state);
 			if (WSTOPSIG(status) == SIGTRAP) {
@@ -885,18 +799,18 @@ static void *burn_once(void *unused)
 	return unused;
 }
 
-TEST_INJECT(new_thread)
+TEST_F(inject, new_thread)
 {
 	pthread_t thread;
 	bool failed = true;
 	int err;
 
-	ASSERT_EQ(0, open_kinds(self));
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_THREAD, 0, &self->range, 1));
+	open_kinds();
+	ASSERT_EQ(0, session_start(THREAD, 0, &range, 1));
 	for (unsigned int n = 1; failed; n++) {
-		fail_after(self->nth, n);
+		fail_after(n);
 		err = pthread_create(&thread, NULL, burn_once, NULL);
-		failed = has_failed(self->nth);
+		failed = has_failed();
 		ASSERT_TRUE(failed || !err);
 		ASSERT_EQ(0, err ? 0 : pthread_join(thread, NULL));
 		for (unsigned int i = 0; i < KINDS; i++)
@@ -913,9 +827,9 @@ TEST_INJECT(new_thread)
  * Only ticks in loops are in the range of these sessions. So the first tick in a loop sets up a
  * session, and the child can arrange the failure before it runs a loop.
  */
-static void count_loops_only(FIXTURE_DATA(inject) *self)
+static void count_loops_only(void)
 {
-	self->range = range_of_loops(self->counters + PAGE / sizeof(u64), 8);
+	range = range_of_loops(counters + PAGE / sizeof(u64), 8);
 }
 
 #define SETUP_TICKS	50	/* a failed set-up is repeated within these */
@@ -930,46 +844,49 @@ enum {
 	STATUSES
 };
 
+/* How the child's session is set up */
 struct setup {
 	bool by_ioctl;
 	bool discard;		/* discard the buffer's page, which the set-up then faults in */
-	unsigned int n;		/* the number of the allocation that fails */
-	struct progress {	/* in shared memory */
-		atomic_bool ready;	/* the child waits for ticks */
-		atomic_bool enough;	/* it has had enough */
-	} *progress;
 };
 
+/* In memory that is shared with the child */
+static struct progress {
+	atomic_bool ready;	/* the child waits for ticks */
+	atomic_bool enough;	/* it has had enough */
+} *progress;
+
 /*
- * In the child: makes the n-th allocation fail until its session is set up. It waits for task work
+ * In the child: makes the @n-th allocation fail until its session is set up. It waits for task work
  * without system calls and page faults, since these would count as allocations.
  */
-static int session_after_failure(const struct setup *setup, const volatile u64 *counter)
+static int session_after_failure(const struct setup *setup, unsigned int n)
 {
-	int nth = open(FAIL_NTH, O_RDWR | O_CLOEXEC), err = 0;
+	const volatile u64 *counter = counters + PAGE / sizeof(u64);
 	bool set_up_by_task_work, failed;
 	struct profil_stats s;
+	int err = 0;
 	u64 before;
 
-	MUST(nth >= 0);
+	nth_open();
 	if (setup->discard)
 		MUST(!madvise((void *)counter, PAGE, MADV_DONTNEED));
 	before = *counter;
 	/* Makes the code and the data of the loop present. */
 	loop_run(0, 1);
-	setup->progress->ready = true;
-	fail_after(nth, setup->n);
+	progress->ready = true;
+	fail_after(n);
 	if (*counter != before)
 		return EARLY;
 	if (setup->by_ioctl)
-		err = session_stats(PROFIL_SCOPE_PROCESS, &s);
-	while (!setup->by_ioctl && !setup->progress->enough)
+		err = session_stats(PROCESS, &s);
+	while (!setup->by_ioctl && !progress->enough)
 		loop_run(0, LOOP_BURST);
 	set_up_by_task_work = *counter != before;
-	failed = has_failed(nth);
+	failed = has_failed();
 	MUST(!err || (failed && (err == -ENOMEM || err == -EFAULT)));
 
-	MUST(!session_stats(PROFIL_SCOPE_PROCESS, &s));
+	MUST(!session_stats(PROCESS, &s));
 	MUST(accounted(&s));
 	if (s.state == PROFIL_STATE_ENDED) {
 		MUST(failed && s.end == PROFIL_END_NOMEM);
@@ -982,83 +899,74 @@ static int session_after_failure(const struct setup *setup, const volatile u64 *
 	return failed ? ON_AFTER_FAILURE : NO_FAILURE;
 }
 
-static int status_of_setup(FIXTURE_DATA(inject) *self, const struct setup *setup)
+static int status_of_setup(const struct setup *setup, unsigned int n)
 {
-	const volatile u64 *counter = self->counters + PAGE / sizeof(u64);
 	pid_t child;
 	u64 begun;
 
-	*setup->progress = (struct progress){};
-	child = FORK(prctl(PR_SET_PDEATHSIG, SIGKILL);
-		     _exit(session_after_failure(setup, counter)));
+	*progress = (struct progress){};
+	child = SPAWN(session_after_failure(setup, n));
 	if (!setup->by_ioctl) {
-		await(setup->progress->ready || task_state(child) == 'Z');
+		await(progress->ready || task_state(child) == 'Z');
 		begun = task_ns(child);
-		await(task_ns(child) >= begun + SETUP_TICKS * self->tick_ns ||
+		await(task_ns(child) >= begun + SETUP_TICKS * query.tick_ns ||
 		      task_state(child) == 'Z');
-		setup->progress->enough = true;
+		progress->enough = true;
 	}
 	return status_of(child);
 }
 
 /* Makes the 1st, 2nd ... allocation fail, until the set-up has no more allocations. */
-static void sweep_setup(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self,
-			struct setup *setup)
+static void sweep_setup(struct __test_metadata *_metadata, struct setup setup)
 {
-	unsigned int times[STATUSES] = {};
+	unsigned int times[STATUSES] = {}, n = 1;
 
-	setup->progress = map_shared(PAGE);
-	count_loops_only(self);
-	ASSERT_EQ(0, session_start(PROFIL_SCOPE_PROCESS, 0, &self->range, 1));
-	for (setup->n = 1; !times[NO_FAILURE];) {
-		int status = status_of_setup(self, setup);
+	progress = map_shared(PAGE);
+	count_loops_only();
+	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
+	while (!times[NO_FAILURE]) {
+		int status = status_of_setup(&setup, n);
 
 		ASSERT_TRUE(status >= EARLY && status < STATUSES) {
-			TH_LOG("%u: the child exited with %d", setup->n, status);
+			TH_LOG("%u: the child exited with %d", n, status);
 		}
 		times[status]++;
-		setup->n += status != EARLY;
+		n += status != EARLY;
 		ASSERT_EQ(0U, unfollowed(CLASSIC));
 	}
 	TH_LOG("%u sessions on after a failure, %u after ENOMEM, %u ended; %u children too late",
 	       times[ON_AFTER_FAILURE], times[ON_AFTER_ENOMEM], times[ENDED_NOMEM], times[EARLY]);
 	EXPECT_LT(0U, times[ENDED_NOMEM]);
-	EXPECT_LT(0U, times[setup->by_ioctl ? ON_AFTER_ENOMEM : ON_AFTER_FAILURE]);
-	EXPECT_EQ(0, session_stop(PROFIL_SCOPE_PROCESS, NULL));
-	munmap(setup->progress, PAGE);
+	EXPECT_LT(0U, times[setup.by_ioctl ? ON_AFTER_ENOMEM : ON_AFTER_FAILURE]);
+	EXPECT_EQ(0, session_stop(PROCESS, NULL));
+	munmap(progress, PAGE);
 }
 
-TEST_INJECT(setup_of_an_inherited_session_by_task_work)
+TEST_F(inject, setup_of_an_inherited_session_by_task_work)
 {
-	sweep_setup(_metadata, self, &(struct setup){});
-	sweep_setup(_metadata, self, &(struct setup){ .discard = true });
+	sweep_setup(_metadata, (struct setup){});
+	sweep_setup(_metadata, (struct setup){ .discard = true });
 }
 
-TEST_INJECT(setup_of_an_inherited_session_by_an_ioctl)
+TEST_F(inject, setup_of_an_inherited_session_by_an_ioctl)
 {
-	sweep_setup(_metadata, self, &(struct setup){ .by_ioctl = true });
-	sweep_setup(_metadata, self, &(struct setup){ .by_ioctl = true, .discard = true });
+	sweep_setup(_metadata, (struct setup){ .by_ioctl = true });
+	sweep_setup(_metadata, (struct setup){ .by_ioctl = true, .discard = true });
 }
 
-/* A child whose allocations fail at random until it gets a byte. */
-struct unlucky {
-	pid_t pid;
-	int go[2];
-	volatile char *page;	/* a page of the buffer to discard; or NULL */
-};
-
-static int session_when_told(const struct unlucky *one)
+/* In a child: its allocations fail at random until it has had enough. */
+static int session_when_told(const struct progress *told, bool discard)
 {
 	struct profil_stats s;
-	char c;
 
-	if (one->page)
-		madvise((void *)one->page, PAGE, MADV_DONTNEED);
-	MUST(!fcntl(one->go[0], F_SETFL, O_NONBLOCK));
+	if (discard)
+		madvise((char *)counters + PAGE, PAGE, MADV_DONTNEED);
+	/* Makes the page present before allocations fail. */
+	(void)told->enough;
 	MUST(!file_write("/proc/self/make-it-fail", "1"));
-	while (read(one->go[0], &c, 1) != 1)
+	while (!told->enough)
 		loop_run(0, LOOP_BURST);
-	MUST(!session_stats(PROFIL_SCOPE_PROCESS, &s));
+	MUST(!session_stats(PROCESS, &s));
 	MUST(accounted(&s));
 	if (s.state == PROFIL_STATE_ON)
 		return NO_FAILURE;
@@ -1066,49 +974,43 @@ static int session_when_told(const struct unlucky *one)
 	return ENDED_NOMEM;
 }
 
-static void fork_unlucky(struct unlucky *one)
-{
-	MUST(!pipe(one->go));
-	one->pid = FORK(prctl(PR_SET_PDEATHSIG, SIGKILL); _exit(session_when_told(one)));
-}
-
 /* Returns the exit status of the child, whose allocations succeed from now on. */
-static int tell(const struct unlucky *one)
+static int tell(pid_t child, struct progress *told)
 {
 	char path[64];
-	bool told;
 
-	snprintf(path, sizeof(path), "/proc/%d/make-it-fail", one->pid);
+	snprintf(path, sizeof(path), "/proc/%d/make-it-fail", child);
 	file_write(path, "0");
-	told = write(one->go[1], "", 1) == 1;
-	close(one->go[0]);
-	close(one->go[1]);
-	return told ? status_of(one->pid) : -1;
+	told->enough = true;
+	return status_of(child);
 }
 
-TEST_INJECT(setup_of_inherited_sessions_at_random_while_children_are_killed)
+TEST_F(inject, setup_of_inherited_sessions_at_random_while_children_are_killed)
 {
-	struct unlucky children[20] = {};
 	unsigned int on = 0, ended = 0;
+	pid_t children[20] = {};
 	int status;
 
-	count_loops_only(self);
-	ASSERT_EQ(0, open_kinds(self));
+	count_loops_only();
+	open_kinds();
+	progress = map_shared(sizeof(*progress) * ARRAY_SIZE(children));
 	ASSERT_EQ(0, fail_at_random("15"));
 	for (unsigned int i = 0; i < 100 + ARRAY_SIZE(children); i++) {
-		struct unlucky *one = &children[i % ARRAY_SIZE(children)];
+		struct progress *told = &progress[i % ARRAY_SIZE(children)];
+		pid_t *one = &children[i % ARRAY_SIZE(children)];
 
-		if (one->pid) {
-			status = tell(one);
+		if (*one) {
+			status = tell(*one, told);
 			on += status == NO_FAILURE;
 			ended += status == ENDED_NOMEM;
 		}
 		if (i >= 100)
 			continue;
-		one->page = i % 3 ? NULL : (char *)self->counters + PAGE;
-		fork_unlucky(one);
+		told->enough = false;
+		*one = FORK(prctl(PR_SET_PDEATHSIG, SIGKILL);
+			    _exit(session_when_told(told, i % 3 == 0)));
 		if (i % 5 == 0)
-			kill(one->pid, SIGKILL);
+			kill(*one, SIGKILL);
 	}
 	EXPECT_EQ(0, no_more_failures());
 	TH_LOG("%u sessions on, %u ended without memory", on, ended);
