@@ -653,14 +653,6 @@ static void *start_and_stop(void *arg)
 	return NULL;
 }
 
-static int child_of_threads(void)
-{
-	osProfileStop();
-	osProfileStart(PERIOD);
-	osProfileStop();
-	return 0;
-}
-
 TEST_F(n64, threads_and_forks_may_call_it)
 {
 	pthread_t threads[3];
@@ -669,11 +661,11 @@ TEST_F(n64, threads_and_forks_may_call_it)
 	osSetErrorHandler(NULL);
 	osProfileInit(self->prof, 1);
 	for (i = 0; i < ARRAY_SIZE(threads); i++)
-		ASSERT_EQ(0, pthread_create(&threads[i], NULL, start_and_stop, self->prof));
+		threads[i] = thread_start(start_and_stop, self->prof);
 	for (i = 0; i < 20; i++)
-		EXPECT_EQ(0, status_in_child(child_of_threads()));
+		EXPECT_CHILD(osProfileStop(); osProfileStart(PERIOD); osProfileStop());
 	for (i = 0; i < ARRAY_SIZE(threads); i++)
-		ASSERT_EQ(0, pthread_join(threads[i], NULL));
+		thread_end(threads[i]);
 	osSetErrorHandler(on_error);
 	osProfileStop();
 	expect_run(_metadata, PERIOD);
@@ -810,28 +802,20 @@ static int game_end(const struct game *game)
 	return status_of(game->pid);
 }
 
-#define COMMAND_SIZE	(PATH_MAX + 64)
-
-/* Writes to @command the shell command that runs profil gperf for process @pid. */
-static void gperf_command(char *command, const char *option, pid_t pid)
+/* Returns the shell command that runs profil gperf for process @pid, until the next call. */
+static const char *gperf_command(const char *option, pid_t pid)
 {
-	char self[PATH_MAX] = "", path[COMMAND_SIZE - 48];
-	const char *set = getenv("PROFIL");
+	static char command[PATH_MAX + NAME_MAX + 64];
 
-	MUST(readlink("/proc/self/exe", self, sizeof(self) - 1) >= 0);
-	snprintf(path, sizeof(path), "%s/../../tools/profil", dirname(self));
-	if (set || access(path, X_OK))
-		snprintf(path, sizeof(path), "%s", set ?: "profil");
-	snprintf(command, COMMAND_SIZE, "exec %s gperf %s %d 2>&1", path, option, pid);
+	snprintf(command, sizeof(command), "exec %s gperf %s %d 2>&1", profil_command(), option,
+		 pid);
+	return command;
 }
 
 static FILE *gperf(const char *option, pid_t pid)
 {
-	char command[COMMAND_SIZE];
-	FILE *output;
+	FILE *output = popen(gperf_command(option, pid), "re");
 
-	gperf_command(command, option, pid);
-	output = popen(command, "re");
 	MUST(output);
 	return output;
 }
@@ -1043,6 +1027,13 @@ TEST_F(host, data_of_another_user_cannot_be_read)
 	});
 }
 
+static int describe(pid_t pid)
+{
+	struct profil_describe arg = { .size = sizeof(arg), .pid = pid };
+
+	return device_ioctl(PROFIL_IOC_DESCRIBE, &arg);
+}
+
 /* CAP_PERFMON allows reading only the description of the session. */
 TEST_F(host, CAP_PERFMON_is_not_enough_to_read_memory)
 {
@@ -1052,7 +1043,6 @@ TEST_F(host, CAP_PERFMON_is_not_enough_to_read_memory)
 		struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
 		struct __user_cap_data_struct data[2] = {};
 		struct __user_cap_data_struct *caps = &data[CAP_TO_INDEX(CAP_PERFMON)];
-		struct profil_describe arg = { .size = sizeof(arg), .pid = self->game.pid };
 
 		MUST(!prctl(PR_SET_KEEPCAPS, 1));
 		become_user(1001);
@@ -1061,7 +1051,7 @@ TEST_F(host, CAP_PERFMON_is_not_enough_to_read_memory)
 		caps->inheritable = caps->effective;
 		MUST(!syscall(SYS_capset, &header, data));
 		MUST(!prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_PERFMON, 0, 0));
-		MUST(!device_ioctl(PROFIL_IOC_DESCRIBE, &arg));
+		MUST(!describe(self->game.pid));
 		MUST(refused(ask_gperf(self->game.pid),
 			     "Operation not permitted (ptrace rights"));
 	});
@@ -1095,28 +1085,19 @@ TEST_F(host, security_modules_can_forbid_gperf)
 	EXPECT_EQ(0, file_write(PTRACE_SCOPE, before));
 }
 
-/*
- * Starts profil gperf, and stops it when it is about to read the memory of @pid. @out is its
- * output.
- */
-static pid_t gperf_stopped(pid_t pid, FILE **out)
+/* Starts profil gperf, and stops it when it is about to read the memory of @pid. */
+static pid_t gperf_stopped(pid_t pid, int output)
 {
 	struct __ptrace_syscall_info call;
-	char command[COMMAND_SIZE];
-	int pipes[2], status;
 	pid_t child;
+	int status;
 
-	gperf_command(command, "", pid);
-	MUST(!pipe2(pipes, O_CLOEXEC));
 	child = FORK({
-		dup2(pipes[1], STDOUT_FILENO);
+		dup2(output, STDOUT_FILENO);
 		MUST(!ptrace(PTRACE_TRACEME, 0, NULL, NULL));
 		raise(SIGSTOP);
-		execl("/bin/sh", "sh", "-c", command, NULL);
+		execl("/bin/sh", "sh", "-c", gperf_command("", pid), NULL);
 	});
-	close(pipes[1]);
-	*out = fdopen(pipes[0], "r");
-	MUST(*out);
 	MUST(waitpid(child, &status, 0) == child && WIFSTOPPED(status));
 	MUST(!ptrace(PTRACE_SETOPTIONS, child, NULL, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL));
 	do {
@@ -1127,13 +1108,6 @@ static pid_t gperf_stopped(pid_t pid, FILE **out)
 	return child;
 }
 
-static int describe(pid_t pid)
-{
-	struct profil_describe arg = { .size = sizeof(arg), .pid = pid };
-
-	return device_ioctl(PROFIL_IOC_DESCRIBE, &arg);
-}
-
 /*
  * Returns what gperf prints if the game gets the command @what while gperf is stopped there, until
  * describe() returns @err.
@@ -1142,15 +1116,17 @@ static struct heard ask_while(const struct game *game, char what, int err)
 {
 	struct heard heard = {};
 	pid_t command;
-	FILE *out;
+	int pipes[2];
 
-	command = gperf_stopped(game->pid, &out);
+	MUST(!pipe2(pipes, O_CLOEXEC));
+	command = gperf_stopped(game->pid, pipes[1]);
 	game_command(game, what);
 	MUST(await(describe(game->pid) == err));
 	MUST(!ptrace(PTRACE_DETACH, command, NULL, NULL));
-	MUST(fread(heard.text, 1, sizeof(heard.text) - 1, out) > 0);
-	fclose(out);
 	heard.status = status_of(command);
+	MUST(read(pipes[0], heard.text, sizeof(heard.text) - 1) > 0);
+	close(pipes[0]);
+	close(pipes[1]);
 	return heard;
 }
 

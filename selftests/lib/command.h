@@ -166,9 +166,7 @@ static inline void terminal_open(void)
 static inline void command_setup(void)
 {
 	work = beside("record_work");
-	command = getenv("PROFIL") ?: strdup(path_beside("../../tools/profil"));
-	if (!getenv("PROFIL") && access(command, X_OK))
-		command = "profil";
+	command = strdup(profil_command());
 	/*
 	 * A report asks dpkg for the packages of files without names, and then asks apt about
 	 * these for ten seconds at most. On an emulated CPU, apt needs that long. Here dpkg has no

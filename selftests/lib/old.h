@@ -22,6 +22,14 @@ static inline const char *path_beside(const char *name)
 	return path;
 }
 
+/* Returns the command of the environment variable PROFIL, or of the tree, or the installed one. */
+static inline const char *profil_command(void)
+{
+	const char *path = path_beside("../../tools/profil");
+
+	return getenv("PROFIL") ?: access(path, X_OK) ? "profil" : path;
+}
+
 /**
  * run_beside() - Run a program from the directory of this one
  * @program: its file name
