@@ -8,7 +8,6 @@
  */
 #include "kselftest_harness.h"
 
-#include <libgen.h>
 #include <math.h>
 #include <stdarg.h>
 #include <sys/gmon_out.h>
@@ -16,13 +15,12 @@
 
 #include "kernel.h"
 #include "loop.h"
-#include "process.h"
+#include "old.h"
 
 #define LIBRARY		"libprofil.so.1"
 #define USER		1000
 #define MOST_CPU	400		/* limit of CPU time, in seconds */
 
-static char here[PATH_MAX];	/* the directory of the programs */
 static char dir[64];		/* directory for the files of a test; the working directory */
 
 /*
@@ -46,8 +44,6 @@ static struct run {
 static void prepare(void)
 {
 	MUST(device_fd() >= 0);
-	MUST(readlink("/proc/self/exe", here, sizeof(here) - 1) > 0);
-	dirname(here);
 	strcpy(dir, "/tmp/gmon-XXXXXX");
 	MUST(mkdtemp(dir) && !chmod(dir, 0777) && !chdir(dir));
 }
@@ -73,8 +69,8 @@ static void set(const char *name, const char *value)
  */
 static void exec_work(void)
 {
-	const struct rlimit limit = { run.memlock, run.memlock }, cpu = { MOST_CPU, MOST_CPU };
-	char path[PATH_MAX + 32];
+	const struct rlimit cpu = { MOST_CPU, MOST_CPU };
+	const char *path = path_beside(run.program);
 
 	unlink("output");
 	unlink("errors");
@@ -85,10 +81,9 @@ static void exec_work(void)
 		     !mount("none", "/dev", "tmpfs", 0, "mode=755"));
 	MUST(!setrlimit(RLIMIT_CPU, &cpu));
 	if (run.memlock) {
-		MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
+		limit_memlock(run.memlock);
 		MUST(geteuid() || !setresuid(USER, USER, USER));
 	}
-	snprintf(path, sizeof(path), "%s/%s", here, run.program);
 	set("LD_PRELOAD", run.preload);
 	set("PROFIL_GMON_RATE", run.rate);
 	set("GMON_OUT_PREFIX", run.prefix);
@@ -237,7 +232,8 @@ static void expect_gprof(struct __test_metadata *_metadata, u64 hits, u64 rate)
 	char command[2 * PATH_MAX], line[256];
 	FILE *f;
 
-	snprintf(command, sizeof(command), "gprof -b -p %s/%s gmon.out", here, run.program);
+	snprintf(command, sizeof(command), "gprof -b -p %s gmon.out",
+		 path_beside(run.program));
 	f = popen(command, "re");
 	ASSERT_NE(NULL, f);
 	while (fgets(line, sizeof(line), f)) {
