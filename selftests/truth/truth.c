@@ -15,19 +15,16 @@
  */
 #include "truth.h"
 
+#include "../lib/chance.h"
+#include "../lib/process.h"
+#include "../lib/threads.h"
+
 #include <math.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
-#include <time.h>
 
 #define LIMIT		5.0	/* limit of a deviation, in sigmas */
 #define OFF		2	/* ticks that start and stop of profiling may add */
@@ -73,21 +70,12 @@ static u64 budget(void)
 	return seconds * 1e9;
 }
 
-/* xorshift64* */
-static u64 state;
-
-static u32 random_below(u32 n)
-{
-	state ^= state >> 12;
-	state ^= state << 25;
-	state ^= state >> 27;
-	return (state * 0x2545f4914f6cdd1dULL >> 32) * n >> 32;
-}
+static struct actor chance;
 
 static void shuffle(u8 *cards, unsigned int n)
 {
 	for (unsigned int i = n - 1; i; i--) {
-		unsigned int k = random_below(i + 1);
+		unsigned int k = any(&chance, i + 1);
 		u8 card = cards[i];
 
 		cards[i] = cards[k];
@@ -95,17 +83,10 @@ static void shuffle(u8 *cards, unsigned int n)
 	}
 }
 
-static void sleep_ns(u64 ns)
-{
-	struct timespec t = { ns / 1000000000, ns % 1000000000 };
-
-	nanosleep(&t, NULL);
-}
-
 /* Sleeps for a random part of a tick, so that the phase of the tick is random afterwards. */
 static void random_pause(void)
 {
-	sleep_ns(random_below(tick));
+	pause_ns(any(&chance, tick));
 }
 
 /*
@@ -144,11 +125,7 @@ static struct figure share(u64 k, u64 n, double p)
 
 static u64 sum(const u64 *counts, unsigned int n)
 {
-	u64 s = 0;
-
-	while (n--)
-		s += counts[n];
-	return s;
+	return counters_sum(counts, sizeof(*counts), n);
 }
 
 /*
@@ -220,17 +197,12 @@ static struct figure equal_threads(struct outcome *o, unsigned int n)
 	const u64 *counts = o->profile.places;
 	struct figure f = { 0 };
 	double low = 1, high = 0;
-	pthread_t threads[8];
 	u64 all;
 
 	/* The clock counts instructions: one is 16 ns. */
 	thread_iterations = budget() / 2 / 16 / PLACE_ITERATION / n;
 	begin(o);
-	for (uintptr_t i = 0; i < n; i++)
-		if (pthread_create(&threads[i], NULL, thread, (void *)i))
-			die("pthread_create");
-	for (unsigned int i = 0; i < n; i++)
-		pthread_join(threads[i], NULL);
+	in_threads(n, thread);
 	end(o);
 	all = sum(counts, n);
 	f.none = all < FEW;
@@ -266,8 +238,8 @@ static void row_cpu_time(struct outcome *o)
 	begin(o);
 	until = cpu_now() + budget();
 	do {
-		place_run(0, 200 + random_below(10000));
-		for (u32 n = 1 + random_below(4); n; n--)
+		place_run(0, 200 + any(&chance, 10000));
+		for (u32 n = 1 + any(&chance, 4); n; n--)
 			if (read(zero, buffer, sizeof(buffer)) < 0)
 				die("/dev/zero");
 		random_pause();
@@ -283,7 +255,7 @@ static void row_processes(struct outcome *o)
 
 	begin(o);
 	for (unsigned int i = 0; i < PROCESSES; i++) {
-		unsigned long iterations = 100 + random_below(1500);
+		unsigned long iterations = 100 + any(&chance, 1500);
 		/*
 		 * Without the work of the C library's fork(), which takes longer than some of the
 		 * processes.
@@ -482,23 +454,21 @@ static void *partner(void *arg)
 
 static void row_io(struct outcome *o)
 {
-	pthread_t other;
 	u32 iterations;
 	u64 until;
 
 	if (pipe(ping) || pipe(pong))
 		die("pipe");
 	begin(o);
-	if (pthread_create(&other, NULL, partner, NULL))
-		die("pthread_create");
+	thread_start(partner, NULL);
 	until = cpu_now() + budget();
 	do {
-		iterations = 50 + random_below(500);
+		iterations = 50 + any(&chance, 500);
 		place_run(0, iterations);
 		if (write(ping[1], &iterations, sizeof(iterations)) < 0 ||
 		    read(pong[0], &iterations, sizeof(iterations)) < 0)
 			die("pipe");
-		if (!random_below(2))
+		if (!any(&chance, 2))
 			random_pause();
 	} while (cpu_now() < until);
 	end(o);
@@ -605,7 +575,7 @@ static bool find_row(const char *number)
  * Runs the rows and prints the results
  */
 
-static void run(const struct row *row, enum profiler profiler, struct outcome *o, int result)
+static void run(const struct row *row, enum profiler profiler, struct outcome *o)
 {
 	memset(o, 0, sizeof(*o));
 	o->profile.profiler = profiler;
@@ -623,32 +593,21 @@ static void run(const struct row *row, enum profiler profiler, struct outcome *o
 		profile_start(&again);
 		profile_stop(&again);
 	}
-	state = seed * 0x9e3779b97f4a7c15ULL + (row - rows) + 1;
+	chance.random = seed * 0x9e3779b97f4a7c15ULL + (row - rows) + 1;
 	row->run(o);
 	o->complete = true;
-	if (write(result, o, sizeof(*o)) != sizeof(*o))
-		die("result");
-	_exit(0);
 }
 
 static void run_apart(const struct row *row, enum profiler profiler, struct outcome *o)
 {
-	int pipes[2];
-	pid_t pid;
+	struct outcome *shared = map_shared(sizeof(*shared));
 
 	fflush(stdout);
-	if (pipe(pipes))
-		die("pipe");
 	/* The kernel may still have deferred work of the last run. */
-	sleep_ns(300 * MS);
-	pid = fork();
-	if (!pid)
-		run(row, profiler, o, pipes[1]);
-	close(pipes[1]);
-	if (read(pipes[0], o, sizeof(*o)) != sizeof(*o))
-		o->complete = false;
-	close(pipes[0]);
-	waitpid(pid, NULL, 0);
+	pause_ns(300 * MS);
+	status_of(FORK(run(row, profiler, shared)));
+	*o = *shared;
+	munmap(shared, sizeof(*shared));
 }
 
 /* Returns the reason why profil's result is wrong, or NULL. */
