@@ -2,7 +2,8 @@
 /*
  * Delays the calls of one function of the kernel or of a module, so that a test can make a race
  * certain instead of likely. Ftrace redirects the call to delayed(), which waits and then calls the
- * function. The function has at most six arguments, and is called with interrupts on if sleep=1.
+ * function. The function has at most six arguments, and is called where it may sleep if sleep=1 or
+ * hold=1.
  *
  *	finit_module(..., "function=profil_pending_kick ms=500 comm=victim")
  *	finit_module(..., "function=mmap_region sleep=1 hold=1 comm=victim")
@@ -58,10 +59,12 @@ static unsigned long delayed(unsigned long a, unsigned long b, unsigned long c, 
 	else
 		mdelay(ms);
 	for (unsigned int i = 0; READ_ONCE(hold) && (sleep || i < 10000); i++) {
-		if (sleep)
+		if (sleep) {
 			usleep_range(1000, 2000);
-		else
+		} else {
 			mdelay(1);
+			cond_resched();	/* let grace periods of RCU end */
+		}
 	}
 	ret = original(a, b, c, d, e, f);
 	module_put(THIS_MODULE);
