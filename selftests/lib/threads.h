@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Threads: a function in one or in several, and loops that they run until they have had enough */
+/* Functions in one thread or in several, and loops that run until the test has had enough */
 #ifndef _SELFTESTS_THREADS_H
 #define _SELFTESTS_THREADS_H
 
@@ -47,7 +47,7 @@ static inline void *in_threads(unsigned int nr, void *(*run)(void *))
 	return failed;
 }
 
-static atomic_bool enough;	/* threads that run beside the test end */
+static atomic_bool enough;	/* set to end the threads that run beside the test */
 static atomic_int thread_id;	/* of the last one in run_loop() */
 
 /* Runs loop @i until there is @enough. */
