@@ -5,28 +5,12 @@
 #ifndef _SELFTESTS_DELAY_H
 #define _SELFTESTS_DELAY_H
 
-#include "kernel.h"
-
 #include <sys/utsname.h>
 
+#include "kernel.h"
+#include "loop.h"
+
 #define DELAY_PARAMETERS "/sys/module/profil_delay/parameters/"
-
-/* Loads profil_delay.ko, which is beside profil.ko: 0, or a negative errno. */
-static inline int delay_load(const char *params)
-{
-	char path[PATH_MAX];
-	struct utsname uts;
-	int module, err;
-
-	uname(&uts);
-	snprintf(path, sizeof(path), "/lib/modules/%s/updates/profil_delay.ko", uts.release);
-	module = open(path, O_RDONLY | O_CLOEXEC);
-	if (module < 0)
-		return -errno;
-	err = syscall(SYS_finit_module, module, params, 0) < 0 ? -errno : 0;
-	close(module);
-	return err;
-}
 
 /*
  * Returns 0, also if the module is not loaded, as for an ordinary user; or a negative errno:
@@ -50,6 +34,26 @@ static inline long long delay_hits(void)
 static inline void delay_release(void)
 {
 	file_write(DELAY_PARAMETERS "hold", "0");
+}
+
+/* Loads profil_delay.ko, which is beside profil.ko: 0, or a negative errno. */
+static inline int delay_load(const char *params)
+{
+	char path[PATH_MAX];
+	struct utsname uts;
+	int module, err;
+
+	/* A test that failed may have left it, with calls that it holds. */
+	delay_release();
+	await(!delay_unload());
+	uname(&uts);
+	snprintf(path, sizeof(path), "/lib/modules/%s/updates/profil_delay.ko", uts.release);
+	module = open(path, O_RDONLY | O_CLOEXEC);
+	if (module < 0)
+		return -errno;
+	err = syscall(SYS_finit_module, module, params, 0) < 0 ? -errno : 0;
+	close(module);
+	return err;
 }
 
 /* Loads profil_delay.ko; if that is not possible, skips the test. */

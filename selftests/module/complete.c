@@ -88,6 +88,7 @@ static int be_busy(void)
 	memset(much, 1, amount);
 	shared->faulted = 1;
 	loop_run(1, 1);
+	sched_yield();
 	MUST(!write(ends[1], much, 0));
 	ready = true;
 	while (shared->step < 1)
