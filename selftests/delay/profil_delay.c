@@ -60,7 +60,7 @@ static unsigned long delayed(unsigned long a, unsigned long b, unsigned long c, 
 		mdelay(ms);
 	for (unsigned int i = 0; READ_ONCE(hold) && (sleep || i < 10000); i++) {
 		if (sleep) {
-			usleep_range(1000, 2000);
+			msleep(20);
 		} else {
 			mdelay(1);
 			cond_resched();	/* let grace periods of RCU end */

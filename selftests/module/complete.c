@@ -10,6 +10,7 @@
 #define TEST_TIMEOUT_DEFAULT	150
 
 #include <poll.h>
+#include <sys/uio.h>
 
 #include "delay.h"
 #include "loop.h"
@@ -21,8 +22,10 @@
 
 #define ENOUGH		16384		/* records: more than any test has ticks */
 #define FEW		32
+#define TICKS		10U
 #define DEPTH		8
-#define MUCH		(16UL << 20)	/* bytes: a write of these takes many ticks */
+#define PART		65536		/* bytes */
+#define MANY		1024		/* parts: a write of these takes many ticks */
 #define HOLDER		"holder"	/* the name of the threads that keep mmap_lock */
 #define PERIOD		200000		/* ns */
 
@@ -30,13 +33,13 @@ static const u32 without_pc = PROFIL_RECORD_EXEC | PROFIL_RECORD_EXIT;
 
 static struct shared {
 	atomic_int step;
-	atomic_int in_user;		/* the child does not call write() */
+	atomic_int in_user;		/* the child does not call writev() */
 	atomic_int faulted;
 } *shared;
 
 #define BUSY		8U		/* children */
 
-static size_t amount = MUCH;		/* bytes that a child writes */
+static struct iovec parts[MANY];	/* what a child writes: one part many times */
 static int ends[2];			/* of the pipe of the last child */
 static pid_t children[BUSY];		/* which are busy until the end of the test */
 static unsigned int nr_children;
@@ -61,7 +64,7 @@ FIXTURE_TEARDOWN(complete)
 	while (nr_children)
 		EXPECT_EQ(128 + SIGKILL, killed(children[--nr_children]));
 	EXPECT_TRUE(await(!delay_unload()));
-	EXPECT_TRUE(await(module_users() == self->users));
+	EXPECT_TRUE(await(module_users() <= self->users));
 }
 
 static atomic_bool ready;
@@ -78,18 +81,20 @@ static void *hold_lock(void *unused)
 /* While its other thread holds mmap_lock, the child runs a loop, or is busy in one long call. */
 static int be_busy(void)
 {
-	char *much = map_private(amount);
+	char *part = map_private(PART);
 	pthread_t thread;
 
 	/* The test of the unload needs a child that does not use the module. */
 	device_close();
 	MUST(!pthread_create(&thread, NULL, hold_lock, NULL));
 	/* Has all faults now, since they would wait for mmap_lock. */
-	memset(much, 1, amount);
+	memset(part, 1, PART);
+	for (unsigned int i = 0; i < MANY; i++)
+		parts[i] = (struct iovec){ part, PART };
 	shared->faulted = 1;
 	loop_run(1, 1);
 	sched_yield();
-	MUST(!write(ends[1], much, 0));
+	MUST(!writev(ends[1], parts, 0));
 	ready = true;
 	while (shared->step < 1)
 		sched_yield();
@@ -97,26 +102,32 @@ static int be_busy(void)
 		shared->step = 2;
 		loop_for_ever((void *)1);
 	}
-	MUST(write(ends[1], much, amount) >= 0);
+	MUST(writev(ends[1], parts, MANY) >= 0);
 	shared->step = 2;
 	loop_for_ever((void *)2);
 	return 0;
 }
 
+static bool readable(int timeout_ms)
+{
+	struct pollfd polled = { .fd = ends[0], .events = POLLIN };
+
+	return poll(&polled, 1, timeout_ms) > 0;
+}
+
 /* Makes a child that is busy, and whose mmap_lock is taken. */
 static pid_t spawn_busy(bool in_user)
 {
-	struct pollfd polled = { .fd = ends[0], .events = POLLIN };
 	pid_t child;
 
 	shared->step = 0;
 	shared->in_user = in_user;
-	MUST(!pipe2(ends, O_CLOEXEC) && !fcntl(ends[0], F_SETFL, O_NONBLOCK));
+	MUST(!pipe2(ends, O_CLOEXEC));
 	child = spawn(be_busy);
 	children[nr_children++] = child;
 	MUST(await(delay_hits() == nr_children));
 	shared->step = 1;
-	MUST(in_user ? await(shared->step == 2) : poll(&polled, 1, 60000) > 0);
+	MUST(in_user ? await(shared->step == 2) : readable(60000));
 	return child;
 }
 
@@ -130,15 +141,14 @@ static void open_session(u32 nr_records)
 	fd = must_enable(must_open(.period = PERIOD, .nr_records = nr_records));
 }
 
-/* Empties the pipe once. Returns the number of bytes. */
+/* Empties the pipe once, when there is something. Returns the number of bytes. */
 static size_t drain(void)
 {
-	static char buffer[65536];
-	ssize_t n = read(ends[0], buffer, sizeof(buffer));
+	static char buffer[PART];
+	ssize_t n = readable(10) ? read(ends[0], buffer, sizeof(buffer)) : 0;
 
-	if (n < 0)
-		sched_yield();
-	return n < 0 ? 0 : n;
+	MUST(n >= 0);
+	return n;
 }
 
 /*
@@ -150,9 +160,9 @@ static bool drain_until(u64 ticks)
 	u64 before = stats_now().system;
 	size_t size = 0;
 
-	while (stats_now().system < before + 2 * ticks && size < amount / 2)
+	while (stats_now().system < before + 2 * ticks && size < MANY * PART / 2)
 		size += drain();
-	return size < amount / 2;
+	return size < MANY * PART / 2;
 }
 
 static bool waits_for_lock(pid_t child)
@@ -160,10 +170,11 @@ static bool waits_for_lock(pid_t child)
 	return task_state(child) == 'D';
 }
 
-/* Empties the pipe until the call is over, and the child waits for mmap_lock. */
-static bool drain_all(pid_t child)
+/* Empties the pipe until nothing more comes for a while. */
+static void drain_all(void)
 {
-	return await((drain(), waits_for_lock(child)));
+	while (drain())
+		;
 }
 
 /* Makes a child in a call that has had some @ticks, whose records wait for mmap_lock. */
@@ -179,7 +190,7 @@ static pid_t spawn_in_call(u32 nr_records, u64 ticks)
 
 TEST_F(complete, records_of_a_call_are_completed_when_it_returns)
 {
-	pid_t child = spawn_in_call(ENOUGH, 20);
+	pid_t child = spawn_in_call(ENOUGH, TICKS);
 	const struct profil_record *first = NULL;
 	unsigned int same = 0;
 	struct profil_stats s;
@@ -187,11 +198,11 @@ TEST_F(complete, records_of_a_call_are_completed_when_it_returns)
 	/* The child is in the call, and has no other records. */
 	EXPECT_EQ(0, read_all());
 	EXPECT_EQ(0U, nr);
-	EXPECT_TRUE(drain_all(child));
+	EXPECT_TRUE(await((drain_all(), waits_for_lock(child))));
 	EXPECT_EQ(0, read_all());
 	EXPECT_EQ(0U, nr);
 	delay_release();
-	EXPECT_TRUE(await(shared->step == 2 && !read_all() && nr >= 20));
+	EXPECT_TRUE(await(shared->step == 2 && !read_all() && nr >= TICKS));
 	ASSERT_DISABLE(fd, &s);
 	EXPECT_EQ(0, read_all());
 	EXPECT_EQ(s.outside, nr);
@@ -206,7 +217,7 @@ TEST_F(complete, records_of_a_call_are_completed_when_it_returns)
 		EXPECT_EQ(first->start, r->start);
 		EXPECT_EQ(0, strcmp(path_of(first), path_of(r)));
 	}
-	EXPECT_LE(20U, same);
+	EXPECT_LE(TICKS, same);
 }
 
 TEST_F(complete, record_of_a_loop_waits_for_the_lock)
@@ -225,20 +236,20 @@ TEST_F(complete, record_of_a_loop_waits_for_the_lock)
 	EXPECT_EQ(0, descriptor_disable(fd, &s));
 	EXPECT_EQ(0, read_all());
 	EXPECT_EQ(s.outside, nr);
-	EXPECT_LE(1U, records_where(r, r->flags & PROFIL_RECORD_MAPPED &&
-				    in_loop(r, addr(loops_text), 1)));
+	/* The first tick may come before the child is in the loop. */
+	EXPECT_LE(1U, records_where(r, r->flags & PROFIL_RECORD_MAPPED));
 }
 
 TEST_F(complete, records_of_a_call_can_be_read_when_the_session_is_off)
 {
-	pid_t child = spawn_in_call(ENOUGH, 20);
+	pid_t child = spawn_in_call(ENOUGH, TICKS);
 	struct profil_stats s;
 
 	EXPECT_EQ(0, descriptor_disable(fd, &s));
-	EXPECT_LE(20U, s.outside);
+	EXPECT_LE(TICKS, s.outside);
 	EXPECT_EQ(0, read_all());
 	EXPECT_EQ(s.outside, nr);
-	EXPECT_LE(20U, records_where(r, r->flags & PROFIL_RECORD_PENDING));
+	EXPECT_LE(TICKS, records_where(r, r->flags & PROFIL_RECORD_PENDING));
 	for_each_record(r) {
 		EXPECT_NE(0U, r->pc);
 		EXPECT_EQ(0U, r->flags & PROFIL_RECORD_MAPPED);
@@ -246,10 +257,10 @@ TEST_F(complete, records_of_a_call_can_be_read_when_the_session_is_off)
 	/* The call returns after that, and the slots are free again. */
 	nr = 0;
 	EXPECT_EQ(0, descriptor_enable(fd));
-	EXPECT_TRUE(drain_until(20));
-	EXPECT_TRUE(drain_all(child));
+	EXPECT_TRUE(drain_until(TICKS));
+	EXPECT_TRUE(await((drain_all(), waits_for_lock(child))));
 	delay_release();
-	EXPECT_TRUE(await(!read_all() && nr >= 20));
+	EXPECT_TRUE(await(!read_all() && nr >= TICKS));
 	EXPECT_EQ(0U, records_where(r, r->flags & PROFIL_RECORD_PENDING));
 }
 
@@ -284,7 +295,6 @@ TEST_F(complete, call_does_not_use_up_the_ring)
 /* There are as many slots as tasks that have had ticks in a call, and sleep in it. */
 TEST_F(complete, sleeping_tasks_do_not_use_up_the_ring)
 {
-	amount = MUCH / 4;
 	open_session(BUSY);
 	for (unsigned int i = 0; i < BUSY; i++) {
 		attach(spawn_busy(false));
@@ -297,7 +307,6 @@ TEST_F(complete, sleeping_tasks_do_not_use_up_the_ring)
 /* As many tasks as there are slots have left user mode, and wait for mmap_lock in task work. */
 TEST_F(complete, tasks_that_wait_for_the_lock_do_not_use_up_the_ring)
 {
-	amount = PAGE;
 	open_session(BUSY);
 	for (unsigned int i = 0; i < BUSY; i++) {
 		attach(spawn_busy(true));
@@ -310,12 +319,12 @@ TEST_F(complete, tasks_that_wait_for_the_lock_do_not_use_up_the_ring)
 /* The child cannot exit without mmap_lock, but it does not wait for its records. */
 TEST_F(complete, records_of_a_killed_task_do_not_wait_for_the_lock)
 {
-	pid_t child = spawn_in_call(ENOUGH, 20);
+	pid_t child = spawn_in_call(ENOUGH, TICKS);
 	struct profil_stats s;
 
 	kill(child, SIGKILL);
-	EXPECT_TRUE(await(!read_all() && nr >= 20));
-	EXPECT_LE(20U, records_where(r, r->flags & (PROFIL_RECORD_PENDING | without_pc)));
+	EXPECT_TRUE(await(!read_all() && nr >= TICKS));
+	EXPECT_LE(TICKS, records_where(r, r->flags & (PROFIL_RECORD_PENDING | without_pc)));
 	delay_release();
 	EXPECT_EQ(128 + SIGKILL, status_of(child));
 	nr_children = 0;
@@ -327,16 +336,18 @@ TEST_F(complete, records_of_a_killed_task_do_not_wait_for_the_lock)
 /* The fixture checks the references to the module, while the child is still in the call. */
 TEST_F(complete, descriptor_can_be_closed_during_a_call)
 {
-	spawn_in_call(ENOUGH, 20);
+	spawn_in_call(ENOUGH, TICKS);
 	close_session();
-	EXPECT_TRUE(await(module_users() == self->users));
-	EXPECT_TRUE(await((drain(), shared->step == 2)));
+	EXPECT_TRUE(await(module_users() <= self->users));
+	EXPECT_TRUE(await((drain_all(), shared->step == 2)));
 }
 
 /* Until the child has mmap_lock, it is in a function of the module, which cannot be unloaded. */
 TEST_F(complete, descriptor_can_be_closed_while_a_task_completes_its_records)
 {
-	EXPECT_TRUE(drain_all(spawn_in_call(ENOUGH, 20)));
+	pid_t child = spawn_in_call(ENOUGH, TICKS);
+
+	EXPECT_TRUE(await((drain_all(), waits_for_lock(child))));
 	close_session();
 	EXPECT_TRUE(await(module_users() == self->users + 1));
 	EXPECT_EQ(1, shared->step);
@@ -375,11 +386,11 @@ TEST_F(complete, module_can_be_unloaded_during_a_call)
 	int number = device_fd();
 
 	SKIP_IF(stays, "%s", stays);
-	spawn_in_call(ENOUGH, 20);
+	spawn_in_call(ENOUGH, TICKS);
 	close_session();
 	device_close();
 	EXPECT_TRUE(await(!module_unload()));
-	EXPECT_TRUE(await((drain(), shared->step == 2)));
+	EXPECT_TRUE(await((drain_all(), shared->step == 2)));
 	delay_release();
 	EXPECT_EQ(0, module_load(""));
 	EXPECT_TRUE(await(!device_reopen(number)));
