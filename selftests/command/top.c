@@ -445,8 +445,7 @@ TOP_TEST(obeys_its_keys)
 	EXPECT_FALSE(shown(", 0 s"));
 	forget();
 	EXPECT_TRUE(type("r"));
-	EXPECT_TRUE(WAIT_UNTIL(shown(", 0 s")));
-	EXPECT_TRUE(shown("last 0.0 s: 0 samples"));
+	EXPECT_TRUE(WAIT_UNTIL(shown(", 0 s") && shown("last 0.0 s: 0 samples")));
 	EXPECT_TRUE(type("q"));
 	EXPECT_EQ(0, end_of(top));
 }
