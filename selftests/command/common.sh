@@ -13,7 +13,7 @@ tmp=${tmp:-$(mktemp -d)}
 trap 'rm -rf --one-file-system "$tmp"' EXIT
 
 tools=$root/tools
-build_packages=(gcc make libc6-dev binutils linux-libc-dev libdw-dev libelf-dev libiberty-dev
+build_packages=(gcc ccache make libc6-dev binutils linux-libc-dev libdw-dev libelf-dev libiberty-dev
 	zlib1g-dev libprotobuf-c-dev protobuf-c-compiler libcapstone-dev libseccomp-dev)
 
 . "$root/selftests/tap.sh"
@@ -177,6 +177,10 @@ coverage=(${COVERAGE:+--coverage} ${COVERAGE:+-dumpdir "$COVERAGE/"})
 main=(-DPROFIL_VERSION='"0"' "$tools"/commands/{complete,main}.c "$tmp/others.c")
 libs=(-ldw -lelf -liberty -lz -lseccomp -l:libprotobuf-c.a -lm)
 
+# An object does not depend on the working directory. ccache keeps no files of gcov.
+export CCACHE_DIR=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/profil/ccache CCACHE_NOHASHDIR=1
+[ -z "${COVERAGE:-}" ] || export CCACHE_DISABLE=1
+
 # archive NAME OPTION... -- FILE...: compiles the files that are not yet in $built/NAME.a into it.
 archive() {
 	local name=$1 extra=() objects=$built/$1.objects object file
@@ -189,7 +193,7 @@ archive() {
 	mkdir -p "$objects" && for file; do
 		object=$objects/${file//\//_}.o
 		[ -e "$object" ] || printf '%s\0' "$object" "$file"
-	done | xargs -0 -r -n 2 -P "$(nproc)" gcc -c "${extra[@]}" "${flags[@]}" -o &&
+	done | xargs -0 -r -n 2 -P "$(nproc)" ccache gcc -c "${extra[@]}" "${flags[@]}" -o &&
 	ar rcs "$built/$name.a" "$objects"/*.o
 }
 
