@@ -529,16 +529,16 @@ RECORD_TEST(follows_forks)
 
 RECORD_TEST(does_not_follow_forks_with_no_children)
 {
-	RECORD("--no-children", work, "fork", "2", "700");
+	RECORD("--no-children", work, "fork", "2", "400");
 	EXPECT_EQ(0, sum.meta.flags);
-	EXPECT_GT(400, sum.user);		/* of 1400, which all processes have together */
+	EXPECT_GT(250, sum.user);		/* of 800, which all processes have together */
 	for (u64 i = 1; i < sum.nr_threads; i++)
 		EXPECT_EQ(sum.threads[0].pid, sum.threads[i].pid);
 }
 
 RECORD_TEST(follows_execs)
 {
-	RECORD(work, "exec", "700");
+	RECORD(work, "exec", "400");
 	EXPECT_LT(sum.user / 5, in_comm("record_work"));
 	EXPECT_LT(sum.user / 5, in_comm("exe"));
 	EXPECT_MOST_IN_FILE("record_work");
@@ -574,7 +574,7 @@ RECORD_TEST(distinguishes_threads)
 
 RECORD_TEST(leaves_out_system_ticks_with_user_only)
 {
-	RECORD("--user-only", work, "burn", "700");
+	RECORD("--user-only", work, "burn", "400");
 	EXPECT_EQ(PROFIL_MODE_USER, sum.meta.modes);
 	EXPECT_EQ(0, sum.system);
 	EXPECT_EQ(0, sum.account.stats.system);
@@ -591,7 +591,7 @@ RECORD_TEST(names_system_calls)
 
 RECORD_TEST(records_static_programs)
 {
-	RECORD(beside("record_work_static"), "burn", "700");
+	RECORD(beside("record_work_static"), "burn", "400");
 	EXPECT_MOST_IN_FILE("record_work_static");
 }
 
@@ -616,7 +616,7 @@ RECORD_TEST(records_text_without_a_file)
 {
 	u64 i, most = 0;
 
-	RECORD(work, "anon", "700");
+	RECORD(work, "anon", "400");
 	for (i = 0; i < sum.nr_files; i++)
 		if (sum.of_file[i] > sum.of_file[most])
 			most = i;
@@ -1006,7 +1006,7 @@ RECORD_TEST(the_whole_machine_has_no_other_target)
 
 STACKS_TEST(of_functions_without_a_frame)
 {
-	RECORD_STACKS("leaf", "1000");
+	RECORD_STACKS("leaf", "500");
 	EXPECT_CHAIN(100, ";leaf;", ";main;burn;leaf_caller;leaf;");
 	/* Each stack is written once. */
 	EXPECT_LT(2 * sum.nr_stacks, sum.with_stack);
@@ -1018,7 +1018,7 @@ STACKS_TEST(are_as_complete_in_the_summary_as_in_the_report)
 {
 	double share, in_summary;
 
-	RECORD_STACKS("leaf", "1500");
+	RECORD_STACKS("leaf", "800");
 	in_summary = complete_stacks(text_of("err"));
 	share = complete_stacks(output_of("report --children 2>/dev/null"));
 	EXPECT_LE(90, share);
@@ -1031,18 +1031,18 @@ STACKS_TEST(are_as_complete_in_the_summary_as_in_the_report)
 
 STACKS_TEST(in_the_first_and_last_instructions)
 {
-	RECORD_STACKS("tiny", "1000");
+	RECORD_STACKS("tiny", "500");
 	/* QEMU takes most of these interrupts where the function has returned. */
 	EXPECT_CHAIN(0, ";tiny;", ";main;burn;tiny_caller;tiny;");
 }
 
 STACKS_TEST(of_recursive_functions)
 {
-	RECORD_STACKS("recurse", "3", "700");
+	RECORD_STACKS("recurse", "3", "400");
 	EXPECT_LT(100, in_chains(";recurse;"));
 	EXPECT_EQ(in_chains(";leaf_caller;"), in_chains(";recurse;recurse;recurse;leaf_caller;"));
 	EXPECT_EQ(0, in_chains(";recurse;recurse;recurse;recurse;"));
-	RECORD_STACKS("recurse", "200", "700");
+	RECORD_STACKS("recurse", "200", "400");
 	EXPECT_LT(100, in_chains(LEAF_CHAIN));
 	EXPECT_EQ(0, in_chains(";main;recurse_for;recurse;recurse;recurse;leaf_caller;"));
 	EXPECT_TRUE(reports("--children", "have more callers than were recorded"));
@@ -1059,7 +1059,7 @@ static const char *chain_of(const char *begin, const char *frame, int nr, const 
 /* perf copies 64 KiB of a stack at most. */
 STACKS_TEST(with_frames_of_more_than_a_megabyte)
 {
-	RECORD_STACKS("wide", "40", "700");
+	RECORD_STACKS("wide", "40", "400");
 	EXPECT_CHAIN(100, ";leaf;",
 		     chain_of(";main;recurse_for;", "wide;", 40, "leaf_caller;leaf;"));
 }
@@ -1102,7 +1102,7 @@ STACKS_TEST(in_pages_that_NUMA_balancing_watches)
 /* above_data() returns to above(), and the frame of above() has an address of data. */
 STACKS_TEST(end_before_an_outermost_address_of_data)
 {
-	RECORD_STACKS("data", "700");
+	RECORD_STACKS("data", "400");
 	EXPECT_CHAIN(100, ";leaf;", "stacks_work;above;above_data;burn;leaf_caller;leaf;");
 	EXPECT_FALSE(reports("--children", "have a caller in unknown memory"));
 }
@@ -1274,7 +1274,7 @@ COMMAND_SETUP(code)
 
 /* Records functions that are made at run time. */
 #define RECORD_MADE(memory, how) do {							\
-	RECORD(beside("code_work"), "make", memory, how, MS("800"));			\
+	RECORD(beside("code_work"), "make", memory, how, MS("500"));			\
 	EXPECT_SHARES_OF_MADE();							\
 } while (0)
 
@@ -1389,7 +1389,7 @@ CODE_TEST(described_without_call_frame_information_has_no_callers)
 /* ---- code that was moved ---- */
 
 #define RECORD_MOVED(program, what, how) do {						\
-	RECORD(beside(program), "move", what, how, MS("600"));				\
+	RECORD(beside(program), "move", what, how, MS("400"));				\
 	EXPECT_SHARES_OF_HOT();								\
 } while (0)
 
