@@ -11,6 +11,7 @@
 # It reads from the FIFO DIR/to and writes to DIR/from.
 
 import csv
+import itertools
 import json
 import os
 import pathlib
@@ -116,8 +117,10 @@ def value(selector):
     return get(selector, "value")
 
 
-def focus(selector):
+def focus(selector, *keys):
+    """Moves the focus to an element, and presses the keys there."""
     get(selector, "focus()")
+    key(*keys)
 
 
 def active():
@@ -176,29 +179,31 @@ def click(selector):
     drag(selector, 0.5, 0.5)
 
 
-def key(name, shift=False):
-    for kind in ("keyDown", "keyUp"):
+def key(*names, shift=False):
+    for name, kind in itertools.product(names, ("keyDown", "keyUp")):
         browser.call("Input.dispatchKeyEvent", type=kind, key=name, modifiers=8 if shift else 0,
                      **({"text": KEYS[name]} if kind == "keyDown" and name in KEYS else {}),
                      code=name, windowsVirtualKeyCode={"Tab": 9, "Enter": 13}.get(name, 0))
 
 
-def write(selector, new):
-    """Replaces the text of an input element."""
+def write(selector, new, *keys):
+    """Replaces the text of an input element, and presses the keys there."""
     click(selector)
     get(selector, "select()")
     browser.call("Input.insertText", text=new)
+    key(*keys)
+
+
+def drawn():
+    """Waits until the page has been drawn."""
+    browser.call("Runtime.evaluate", awaitPromise=True, expression="new Promise((done) => "
+                 "requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def size(width, height):
     browser.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
                  deviceScaleFactor=1, mobile=False)
-
-
-def drawn():
-    """Waits until the page has been drawn, for example after a change of the size."""
-    browser.call("Runtime.evaluate", awaitPromise=True, expression="new Promise((done) => "
-                 "requestAnimationFrame(() => requestAnimationFrame(done)))")
+    drawn()
 
 
 def scheme(name):
@@ -228,6 +233,12 @@ def frame(name, row):
         return [...document.querySelectorAll(".frame")].findIndex((e) => e.title.startsWith(%s) &&
         Math.round((bottom - e.getBoundingClientRect().bottom) / 18) + 1 == %d); })()"""
         % (json.dumps(name), row)))
+
+
+def styles():
+    """Returns how the frames are coloured, by the names of their functions."""
+    return {title.split(" (")[0]: style.split(" ")[1] for title, style in
+            zip(each(".frame", "title"), each(".frame", "className"))}
 
 
 def current():

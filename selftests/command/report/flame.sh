@@ -187,8 +187,7 @@ flame_search() {
 		    same(text("#frame-text").split(":")[0], wanted)
 		    same([current()[1], active()],
 		         [[wanted.split(" ")[0]] if " " in wanted else [], "search"])
-		write("#search", "middle|twin")
-		key("Enter")
+		write("#search", "middle|twin", "Enter")
 		same([current(), text("#frame-text").split(":")[0]], [[["middle"], ["middle"]], "middle (framed)"])
 		click("#reset")
 		# Each tick counts once, in each order.
@@ -215,12 +214,10 @@ flame_search() {
 		key("Escape")
 		same([value("#search"), text("#matched"), texts(".frame.match"), texts(".frame.other")],
 		     ["", "", [], []])
-		focus(".frame[tabindex=\"0\"]")
-		key("/")
+		focus(".frame[tabindex=\"0\"]", "/")
 		same(active(), "search")
 		click("#view-table")
-		focus("#body tr")
-		key("/")
+		focus("#body tr", "/")
 		same([active(), value("#filter")], ["filter", ""])
 	END
 }
@@ -333,7 +330,6 @@ flame_place() {
 		same(rectangle(".frame[data-key=\"0:0\"]")[2], inside())
 		for height in 1200, 900:
 		    size(1000, height)
-		    drawn()
 		    place, root = places()[:2]
 		    assert root[0] + root[1] <= place[0] + place[1], places()
 		before, height = places(), box("#graph")[3]
@@ -355,7 +351,6 @@ flame_place() {
 		    write("#search", "")
 		    width += 20
 		    size(width, 900)
-		    drawn()
 		    before = places()
 		    write("#search", "no such function")
 		    drawn()
@@ -363,7 +358,6 @@ flame_place() {
 		same(bottom(), 0)
 		write("#search", "")
 		size(1000, 900)
-		drawn()
 		before = places()
 		click(".frame[data-key=\"0:11\"]")
 		same(places(), before)
@@ -415,7 +409,6 @@ flame_labels() {
 	browse labels <<-'END'
 		def labels(width):
 		    size(width, 700)
-		    drawn()
 		    return texts(".frame")[2:]
 		full = "very_long_namespace::Container<int, allocator<int> >::insert_all<long>(map<int, int> const&)"
 		same(sorted(labels(2600)), sorted([full, "sort(int*, int*)",
@@ -464,7 +457,6 @@ flame_names() {
 		    same(cells, [4 * [True]] * len(cells))
 		for width in 1000, 1200, 1400, 1800:
 		    size(width, 800)
-		    drawn()
 		    check("#lines")
 		    if texts("#titles"):
 		        click("#view-table")
@@ -536,8 +528,7 @@ flame_keyboard() {
 		assert "Escape" in text("#keys") and box("#keys")[3] > 10
 		focused = "document.activeElement.title.split(' ')[0].replace(':', '')"
 		def press(*names):
-		    for name in names:
-		        key(name)
+		    key(*names)
 		    return js(focused)
 		def start():
 		    focus(".frame[tabindex=\"0\"]")
@@ -552,16 +543,14 @@ flame_keyboard() {
 		same(current(), [["_start"], ["_start"]])
 		press("Escape")
 		# Callees first
-		focus("#callers-first")
-		key("ArrowRight")
+		focus("#callers-first", "ArrowRight")
 		assert get("#callees-first", "checked")
 		start()
 		same(press("ArrowUp", "ArrowRight", "ArrowRight"), "outer")
 		same(press("ArrowDown", "ArrowUp"), "inner")
 		same([press("ArrowUp"), press("Enter")], ["outer", "outer"])
 		# One function: the callers are above it, and the callees below it.
-		focus("#callees-first")
-		key("ArrowRight")
+		focus("#callees-first", "ArrowRight")
 		start()
 		same(js(focused), "outer")
 		same(press("ArrowUp", "ArrowUp"), "_start")
@@ -575,22 +564,18 @@ flame_keyboard() {
 		start()
 		press("ArrowUp", "ArrowUp", "Enter")
 		same(current()[1], ["_start"])
-		focus("#inlined")
-		key("Escape")
+		focus("#inlined", "Escape")
 		same([current()[1], frames()[0]], [[], ["all", 1, 1000]])
 		# The rows of the table
 		click("#view-table")
-		focus("#body tr")
-		key("Enter")
+		focus("#body tr", "Enter")
 		same(len(current()[0]), 1)
 		# A button leads from there to the callers and callees.
 		name = get("#body tr .name", "title")
-		focus("#around")
-		key("Enter")
+		focus("#around", "Enter")
 		same([get("#one-function", "checked"), frames()[0][0]], [True, name])
 		click("#view-table")
-		focus("#body tr")
-		key("Escape")
+		focus("#body tr", "Escape")
 		same([current()[0], get("#around", "hidden")], [[], True])
 	END
 }
@@ -761,9 +746,7 @@ flame_diff() {
 		                 ("same", 1010), ("new", 300), (image, 800)):
 		    assert abs(got[name] - width(ms)) <= 1, name
 		assert "gone" not in got
-		styles = {title.split(" (")[0]: style.split(" ")[1] for title, style in
-		          zip(each(".frame", "title"), each(".frame", "className"))}
-		same({name: styles[name] for name in styles if ": " not in name},
+		same({name: style for name, style in styles().items() if ": " not in name},
 		     {"main": "rest", "std::hot(int)": "slower1", "cold": "faster2", "same": "rest",
 		      "new": "slower2", image: "slower2"})
 		same(texts("#legend li")[-1], "no significant change")
@@ -788,14 +771,11 @@ flame_diff() {
 		click(frame("main", 3))
 		same(current(), [[], ["main"]])
 		click("#reset")
-		focus("#body tr")
-		key("ArrowDown")
-		key("Enter")
+		focus("#body tr", "ArrowDown", "Enter")
 		same(current(), [["hot(int) ([jit])"], ["std::hot(int)"]])
 		click("#one-function")
 		same([name for name, row, size in frames()], ["std::hot(int)", "main", "prog"])
-		focus("#body tr")
-		key("Escape")
+		focus("#body tr", "Escape")
 		same([current(), frames(), text("#frame-text")], [[[], []], [], ""])
 		click("#body tr:last-child")
 		same([current(), frames(), text("#frame-text")], [[["gone ([jit])"], []], [],
@@ -815,9 +795,6 @@ flame_diff() {
 	END
 	# A function can be slower because of those that it calls.
 	diff_data grown 100 3000 1000 1000 500 0 200 && diff_page before grown <<-'END' || return
-		def styles():
-		    return {title.split(" (")[0]: style.split(" ")[1] for title, style in
-		            zip(each(".frame", "title"), each(".frame", "className"))}
 		same([styles()["main"], styles()["std::hot(int)"], len(table())], ["rest", "slower2", 1])
 		point(frame("main", 3), 0.5)
 		same(text("#frame-text"), "main ([jit]): 100.00%, 5,800 ticks, 1.72% without its callees; "

@@ -58,7 +58,6 @@ html_data() {
 		echo "tick 2 3 0x7f0000000010 0x7f0000000000 1234 0 1 0"
 		echo "account 901 0 901 0 800 101 20 970"
 	} >"$tmp/ticks"
-	sed 's/alpha/delta/' "$tmp/prog.c" >"$tmp/other.c" &&
 	gcc -O1 -g -fcf-protection=none -nostdlib -static-libgcc -no-pie -Wl,--build-id \
 		-o "$tmp/lined" "$tmp/prog.c" &&
 	gcc -O1 -fcf-protection=none -fPIC -shared -nostdlib -o "$tmp/shared.so" "$tmp/other.c" &&
@@ -117,8 +116,7 @@ html_table() {
 		click("#no-filter")
 		same([len(table()), value("#filter"), get("#no-filter", "hidden"),
 		      active()], [5, "", True, "filter"])
-		write("#filter", "SHARED")
-		key("Escape")
+		write("#filter", "SHARED", "Escape")
 		same([len(table()), value("#filter")], [5, ""])
 		js("document.activeElement.blur()")
 		key("/")
@@ -158,15 +156,12 @@ html_timeline() {
 		same(selection(), ["--from", "0", "--to", "12.304"])
 		same(table(), report())
 		# Times are rounded to the borders around them.
-		write("#from", "0.5")
-		key("Tab")
-		write("#to", "1.01")
-		key("Tab")
+		write("#from", "0.5", "Tab")
+		write("#to", "1.01", "Tab")
 		same(selection(), ["--from", "0.496", "--to", "1.024"])
 		same(table(), report(*selection()))
 		for wrong in "x", "99", "-":
-		    write("#from", wrong)
-		    key("Tab")
+		    write("#from", wrong, "Tab")
 		    same(selection(), ["--from", "0.496", "--to", "1.024"])
 		# One lane
 		click("#names button:nth-child(2)")
@@ -188,12 +183,9 @@ html_timeline() {
 		click("#by-thread")
 		same(table(), report(*selection()))
 		# The keyboard
-		focus("#chart")
-		key("Escape")
+		focus("#chart", "Escape")
 		same(table(), report())
-		key("Home")
-		for i in range(10):
-		    key("ArrowRight")
+		key("Home", *10 * ["ArrowRight"])
 		key("ArrowRight", shift=True)
 		key("PageDown", shift=True)
 		same(selection(), ["--from", "0.16", "--to", "0.448"])
@@ -210,9 +202,7 @@ html_timeline() {
 		assert before != marked
 		click("#body tr:nth-child(1)")
 		assert pixels() == marked
-		focus("#body tr")
-		key("ArrowDown")
-		key("Enter")
+		focus("#body tr", "ArrowDown", "Enter")
 		same(each("#body tr", "ariaCurrent")[:2], ["false", "true"])
 		assert pixels() not in (before, marked)
 		scheme("dark")
@@ -249,8 +239,7 @@ html_code() {
 		    point("#histogram", i / 5 + 0.1)
 		    same(text("#bar-text").split(":")[0], "%#x to %#x" % (start + i, start + i + 1))
 		    assert text("#bar-text").endswith(", most in delta")
-		focus("#histogram")
-		key("ArrowLeft")
+		focus("#histogram", "ArrowLeft")
 		same(text("#bar-text").split(" ")[0], "%#x" % (start + 3))
 		key("Enter")
 		same([value("#filter"), [row[4] for row in table()]], ["delta", ["delta"]])
@@ -375,9 +364,7 @@ html_flame() {
 		click("#by-thread")
 		same(frames(), whole)
 		# The keyboard
-		focus(".frame[tabindex=\"0\"]")
-		for name in ("ArrowUp", "ArrowUp", "ArrowUp", "ArrowRight", "Enter"):
-		    key(name)
+		focus(".frame[tabindex=\"0\"]", "ArrowUp", "ArrowUp", "ArrowUp", "ArrowRight", "Enter")
 		same(frames(), zoomed)
 		key("Escape")
 		same([frames(), js("document.activeElement.title")],
@@ -462,8 +449,7 @@ html_hostile() {
 		write("#filter", "<img")
 		same(len(table()), 1)
 		click("#by-cpu")
-		focus("#histogram")
-		key("ArrowRight")
+		focus("#histogram", "ArrowRight")
 		same(js("[window.hacked, document.images.length, document.scripts.length, "
 		        "document.querySelectorAll('b').length]"), [None, 0, 2, 0])
 		# The browser refuses the script itself, too.
