@@ -333,6 +333,18 @@ csv() {
 for row in csv.DictReader(open(sys.argv[1], newline=""), strict=True): print(row)' "$tmp/csv"
 }
 
+# in_colour LINE PATTERN ARGUMENT...: checks the line of the output of profil that matches: on a
+# terminal with colours; without them; and without the pager. The pager gets the output.
+in_colour() {
+	local line=$1 plain pattern=$2 command="$tmp/profil ${*:3}"
+	plain=$(sed 's/\^\[[0-9]*m//g' <<<"$line")
+	same "$line" eval "on_terminal 100 'TERM=xterm PAGER=cat $command' | grep '$pattern'" &&
+	same "$plain" eval "on_terminal 100 'NO_COLOR=1 PAGER=cat $command' | grep '$pattern'" &&
+	same "$plain" eval "on_terminal 100 'TERM=dumb PAGER=false $command --no-pager' |
+		grep '$pattern'" &&
+	same "paged" on_terminal 100 "export TERM=dumb PAGER='sed -n 1s/.*/paged/p'; $command"
+}
+
 terminal() {
 	local command="TERM=xterm PAGER=cat $tmp/profil report -i $tmp/weights.data" table
 	local plain="  60.00% 26.83%  fixed   alpha" colour="^[31m  60.00%^[m 26.83%  fixed   alpha"
@@ -340,8 +352,7 @@ terminal() {
 	same "^[33mwarning: not followed: ./secret is not readable (1 exec)" \
 		eval "on_terminal 80 '$command' | head -n 1" &&
 	same "^[mcommand: ./sort text" eval "on_terminal 80 '$command' | grep command" &&
-	same "$colour" eval "on_terminal 80 '$command' | grep alpha" &&
-	same "$plain" eval "on_terminal 80 'NO_COLOR=1 $command' | grep alpha" &&
+	in_colour "$colour" alpha report -i "$tmp/weights.data" &&
 	same "$colour" eval "on_terminal 80 'NO_COLOR= $command' | grep alpha" &&
 	same "$plain" eval "on_terminal 80 'TERM=dumb; export TERM; ${command#* }' | grep alpha" &&
 	same "$plain" eval "$command | grep alpha" &&
