@@ -29,8 +29,7 @@ begin() {
 # same WANT COMMAND...: checks that the command prints WANT.
 same() {
 	local want=$1 got
-	shift
-	got=$("$@" 2>&1)
+	got=$("${@:2}" 2>&1)
 	[ "$got" = "$want" ] && return
 	diff <(printf '%s\n' "$want") <(printf '%s\n' "$got")
 	return 1
@@ -78,12 +77,10 @@ make_data() {
 
 # make_ticks NAME FILE PLACE TICKS...: writes a recording of ticks at places, in a file in $tmp.
 make_ticks() {
-	local name=$1 file=$2
-	shift 2
 	{
-		echo "file 1 @@/$file"
-		printf 'sample 1 1 %s 0 %s 0\n' "$@"
-	} | make_data "$name"
+		echo "file 1 @@/$2"
+		printf 'sample 1 1 %s 0 %s 0\n' "${@:3}"
+	} | make_data "$1"
 }
 
 # make_description <DESCRIPTION: replaces the places in the description.
@@ -134,6 +131,11 @@ offset() {
 	local start
 	local -A starts=()
 	find_start "$1" "$2" && printf '%#x\n' $((start + $3))
+}
+
+# build_id FILE: prints its build-id.
+build_id() {
+	readelf -n "$1" | sed -n 's/.*Build ID: //p'
 }
 
 # wait_until COMMAND...: waits until the command succeeds.

@@ -13,16 +13,9 @@ stand_in() {
 
 # advice DATA [OPTION...]: prints the notes about symbols, with the stand-ins.
 advice() {
-	local data=$1
-	shift
 	: >"$tmp/asked"
-	PATH=$tmp/bin:$PATH "$profil" report -i "$tmp/$data.data" "$@" |
+	PATH=$tmp/bin:$PATH report "$@" |
 		sed -n '/^$/q; /have no symbol/,${/^note.*stacks\|^call/!p}'
-}
-
-# build_id FILE: prints its build-id.
-build_id() {
-	readelf -n "$1" | sed -n 's/.*Build ID: //p'
 }
 
 # A program and a library of packages, with the names that packages can have.

@@ -53,9 +53,7 @@ annotated() {
 }
 
 all_annotated() {
-	local data=$1
-	shift
-	"$tmp/profil" annotate -i "$tmp/$data.data" "$@" | sed '1,/^$/d; s/ *$//'
+	"$tmp/profil" annotate -i "$tmp/$1.data" "${@:2}" | sed '1,/^$/d; s/ *$//'
 }
 
 listing() {

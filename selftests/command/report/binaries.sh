@@ -12,8 +12,7 @@ hurried() {
 # costly NAME SAMPLES KIND NUMBER...: makes a binary, and recordings of it with stacks.
 costly() {
 	local name=$1 samples=$2
-	shift 2
-	python3 "$here/binaries.py" "$@" >"$tmp/$name.bin" || return
+	python3 "$here/binaries.py" "${@:3}" >"$tmp/$name.bin" || return
 	{
 		echo stacks
 		echo "file 1 @@/$name.bin"

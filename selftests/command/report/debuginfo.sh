@@ -26,7 +26,7 @@ debugdata() {
 	same "inner
 middle
 outer
-bare" rows mini -s symbol && same "" eval "head_of mini | grep note"
+bare" rows mini -s symbol && same "" notes mini
 }
 
 # The section is damaged, or too large.
@@ -37,7 +37,7 @@ debugdata_lost() {
   (they are in .gnu_debugdata, which cannot be read; that needs liblzma)"
 	printf 'damaged' >"$tmp/data" &&
 	objcopy --update-section .gnu_debugdata="$tmp/data" "$tmp/mini.so" &&
-	same "$note" eval "head_of mini | grep -A 1 note" && same "$inner" eval "rows mini -s symbol | head -n 1" &&
+	same "$note" notes mini && same "$inner" eval "rows mini -s symbol | head -n 1" &&
 	head -c 100M /dev/zero | xz -0 >"$tmp/data" &&
 	objcopy --update-section .gnu_debugdata="$tmp/data" "$tmp/mini.so" || return
 	"$tmp/hurried" report -i "$tmp/mini.data" >"$tmp/got" &&
@@ -63,8 +63,7 @@ inlined_data() {
 # split_program NAME COMPILER OPTION...
 split_program() {
 	local name=$1
-	shift
-	cd "$tmp/parts" && "$@" -gsplit-dwarf -O1 -fno-tree-vectorize -c -o "$name.o" split.c &&
+	cd "$tmp/parts" && "${@:2}" -gsplit-dwarf -O1 -fno-tree-vectorize -c -o "$name.o" split.c &&
 	gcc -nostdlib -static -no-pie -Wl,--build-id -o "$name" "$name.o" && rm "$name.o" &&
 	inlined_data "$name"
 }
@@ -78,7 +77,7 @@ no_split="note: 100.00% have no debug information: NAME
 inlined_rows() {
 	local note=${3:-}
 	same "$2" rows "$1" --inline -s srcline,symbol &&
-	same "${note//NAME/$1}" eval "head_of $1 --inline | sed -n '/^note/,\$p'"
+	same "${note//NAME/$1}" notes "$1" --inline
 }
 
 # The parts are where the compiler wrote them, or beside the program.
@@ -154,9 +153,9 @@ common_parts() {
 		"$root/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug" &&
 	same "work (inlined)" rows one --inline -s symbol --symfs "$root" &&
 	mv common.debug lost.debug && same "outer" rows one --inline -s symbol &&
-	same "$lost" eval "head_of one --inline | sed -n '/^note/,\$p'" &&
+	same "$lost" notes one --inline &&
 	gcc -g -O1 -nostdlib -static -no-pie -Wl,--build-id -o common.debug split.c &&
-	same "$lost" eval "head_of one --inline | sed -n '/^note/,\$p'"
+	same "$lost" notes one --inline
 }
 
 # Without debug information, the notes say that inlined functions cannot be shown, also of callers.
@@ -200,8 +199,7 @@ some_debug_information() {
 	same "note: 20.00% have no debug information: vanished
   (only some of its functions were recorded)
 note: 30.00% have no debug information: mixed
-  (there is none for this code; compile it with -g)" \
-		eval "head_of mixed --inline | sed -n '/^note/,\$p'"
+  (there is none for this code; compile it with -g)" notes mixed --inline
 }
 
 # changes A B: prints the functions and values of the page of changes, and the note on inlined ones.

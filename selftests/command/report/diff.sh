@@ -6,9 +6,7 @@
 # functions, f0 to f99. The times of the functions are fixed, except that those of each FUNCTION are
 # multiplied by FACTOR. The numbers of their ticks vary as those of real recordings.
 simulate() {
-	local name=$1
-	shift
-	python3 - "$@" <<-'END' | "$tmp/generate" "$tmp/$name.data"
+	python3 - "${@:2}" <<-'END' | "$tmp/generate" "$tmp/$1.data"
 		import math, random, sys
 		seed, hz, seconds = (int(word) for word in sys.argv[1:4])
 		factors = dict(zip(sys.argv[4::2], map(float, sys.argv[5::2])))
@@ -28,9 +26,7 @@ simulate() {
 
 # diff_of A B [OPTION...]: prints the comparison of two recordings without their headings.
 diff_of() {
-	local a=$1 b=$2
-	shift 2
-	"$tmp/profil" diff "$@" "$tmp/$a.data" "$tmp/$b.data" | sed '1,/^$/d; s/ *$//'
+	"$tmp/profil" diff "${@:3}" "$tmp/$1.data" "$tmp/$2.data" | sed '1,/^$/d; s/ *$//'
 }
 
 # changed A B [OPTION...]: prints the names of the functions that have changed significantly.

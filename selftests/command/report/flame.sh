@@ -709,8 +709,7 @@ diff_data() {
 # diff_page A B [OPTION...] <CODE: as browse, with the page of the comparison.
 diff_page() {
 	local a=$tmp/$1.data b=$tmp/$2.data
-	shift 2
-	"$tmp/profil" diff --html "$tmp/diff.html" "$@" "$a" "$b" &&
+	"$tmp/profil" diff --html "$tmp/diff.html" "${@:3}" "$a" "$b" &&
 	A=$a B=$b in_browser "$tmp/diff.html"
 }
 

@@ -4,10 +4,8 @@
 
 # browse DATA [OPTION...] <CODE: writes the page of a recording, and runs Python code in it.
 browse() {
-	local data=$1
-	shift
-	"$profil" report -i "$tmp/$data.data" --html "$tmp/$data.html" "$@" &&
-	DATA=$tmp/$data.data in_browser "$tmp/$data.html"
+	report "$1" --html "$tmp/$1.html" "${@:2}" &&
+	DATA=$tmp/$1.data in_browser "$tmp/$1.html"
 }
 
 browser=

@@ -249,9 +249,7 @@ end 0 3" | make_data idle &&
 # summary WANT TICKS OWN EXPECTED MISSED UNSELECTED DETACHED FLAGS SAMPLES [MACHINE [refused]]:
 # checks the summary of profil record.
 summary() {
-	local want=$1
-	shift
-	same "$want" "$tmp/summary" "$@"
+	same "$1" "$tmp/summary" "${@:2}"
 }
 
 summaries() {

@@ -206,28 +206,14 @@ static void replay_mappings(void)
 	}
 }
 
-static void replay_at(u32 flags)
+static void replay_address(void)
 {
-	begin(flags);
+	begin(!strcmp(word(0), "memory") ? PROFIL_RECORD_MAPPED :
+	      !strcmp(word(0), "pending") ? PROFIL_RECORD_SYSTEM | PROFIL_RECORD_PENDING : 0);
 	record->pc = number(2);
 	record->start = record->pc & ~0xfffULL;
 	record->end = record->start + 4096;
 	replay();
-}
-
-static void replay_memory(void)
-{
-	replay_at(PROFIL_RECORD_MAPPED);
-}
-
-static void replay_unmapped(void)
-{
-	replay_at(0);
-}
-
-static void replay_pending(void)
-{
-	replay_at(PROFIL_RECORD_SYSTEM | PROFIL_RECORD_PENDING);
 }
 
 static void replay_call(void)
@@ -255,15 +241,11 @@ static void replay_reaped(void)
 	replay();
 }
 
-static void before_run(void)
-{
-}
-
 static const struct item items[] = {
 	{ "file", replay_file }, { "other", replay_other }, { "gone", replay_gone },
 	{ "stacks", replay_stacks }, { "walk", replay_walk }, { "mappings", replay_mappings },
-	{ "memory", replay_memory }, { "unmapped", replay_unmapped },
-	{ "pending", replay_pending }, { "call", replay_call }, { "exec", replay_exec },
+	{ "memory", replay_address }, { "unmapped", replay_address },
+	{ "pending", replay_address }, { "call", replay_call }, { "exec", replay_exec },
 	{ "reaped", replay_reaped }, {}
 };
 
@@ -288,7 +270,7 @@ int main(int argc, char **argv)
 	writer = format_create(fd);
 	format_write(writer, FORMAT_META, &meta);
 	stream_init(&stream, writer);
-	read_items(items, before_run);
+	read_items(items, NULL);
 	ignored = stream_finish(&stream);
 	if (ignored)
 		warnx("files that are too large: %d", ignored);

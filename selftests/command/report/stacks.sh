@@ -214,9 +214,8 @@ stacks_heading() {
 note: 25.00% have more callers than were recorded
   (the outermost ones are missing)
 note: 10.00% have no callers
-  (the thread stayed in the kernel, or was ending)" \
-		eval "head_of calls --children | grep -A 10 ^note:" &&
-	same "" eval "head_of calls | grep ^note:"
+  (the thread stayed in the kernel, or was ending)" notes calls --children &&
+	same "" notes calls
 }
 
 # Where the unwind table says so, the return address comes from the words at the stack pointer.

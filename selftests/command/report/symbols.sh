@@ -144,30 +144,25 @@ other_files() {
 	same "note: 50.00% have no symbol: later
   (changed before the recorder could read it)
 note: 50.00% have no symbol: elsewhere
-  (another file was at its path when the recorder looked for it)" eval \
-		"head_of others | sed '1,/samples/d'" && replay others <<-'END' || return
+  (another file was at its path when the recorder looked for it)" notes others &&
+	replay others <<-'END' || return
 		other 5000000 @@/elsewhere @fixed:hidden+3
 	END
 	same "note: 100.00% have no symbol: elsewhere
-  (its process had ended, and another file is at its path here)" eval \
-		"head_of others | sed '1,/sample/d'"
+  (its process had ended, and another file is at its path here)" notes others
 }
 
 # Processes with generated code do not count towards the limit of files, and ticks without a mapping
 # do not count towards the limit of these processes.
 many_processes() {
-	local pid number
+	local pid
 	cp "$tmp/fixed" "$tmp/later"
 	sleep 1000 >&- 2>&- & pid=$!
 	write_map $pid
 	{
-		for number in {1..70}; do
-			echo "unmapped 99$number 0x1000"
-		done
+		printf 'unmapped 99%s 0x1000\n' {1..70}
 		echo "memory $pid 0x7f0000001001"
-		for number in {1..70}; do
-			echo "memory 99$number 0x1000"
-		done
+		printf 'memory 99%s 0x1000\n' {1..70}
 		echo "file 100 @@/later @fixed:hidden+3"
 		echo "run kill $pid && rm @@/later"
 	} | replay processes || return
@@ -200,8 +195,8 @@ unknown_memory() {
 note: 25.00% have no symbol: [unknown]
   (unmapped before the interrupted thread returned to user mode)
 note: 50.00% have no symbol: [unknown]
-  (the thread stayed in the kernel, or too many threads waited there)" eval \
-		"head_of unknown | sed '1,/samples/d'" && same "replayed  [unknown]
+  (the thread stayed in the kernel, or too many threads waited there)" notes unknown &&
+	same "replayed  [unknown]
 replayed  [anon]" rows unknown -s comm,dso
 }
 

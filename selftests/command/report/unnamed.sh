@@ -110,7 +110,7 @@ recorded_ranges() {
 	same "away.so  away.so+$(address "$tmp/whole64.so" inner)
 away.so  outer" rows away &&
 	same "note: 66.67% have no symbol: away.so
-  (only some of its functions were recorded)" eval "head_of away | grep -A 1 'no symbol'"
+  (only some of its functions were recorded)" notes away
 }
 
 # Each stub has the name of the function that it calls, as objdump finds it: at its first byte, and

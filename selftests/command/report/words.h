@@ -84,7 +84,7 @@ static void run(const char *command)
 		errx(1, "%s: status %d", command, status);
 }
 
-/* Calls the functions of all items. @before_run is called before each command. */
+/* Calls the functions of all items. @before_run, if any, is called before each command. */
 static void read_items(const struct item *items, void (*before_run)(void))
 {
 	const struct item *item;
@@ -93,7 +93,8 @@ static void read_items(const struct item *items, void (*before_run)(void))
 
 	while (getline(&line, &size, stdin) > 0) {
 		if (!strncmp(line, "run ", 4)) {
-			before_run();
+			if (before_run)
+				before_run();
 			run(line + 4);
 			continue;
 		}
