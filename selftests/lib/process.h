@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 static inline u32 state_of(u32 scope)
@@ -45,6 +46,21 @@ static inline void limit_memlock(u64 bytes)
 	const struct rlimit limit = { bytes, bytes };
 
 	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit));
+}
+
+static inline void handle_nothing(int signal)
+{
+	(void)signal;
+}
+
+/* Lets a signal that does nothing arrive every @us microseconds. @flags: those of sigaction(). */
+static inline void interrupt_often(unsigned int us, int flags)
+{
+	const struct sigaction action = { .sa_handler = handle_nothing, .sa_flags = flags };
+	const struct itimerval often = { { 0, us }, { 0, us } };
+
+	MUST(!sigaction(SIGALRM, &action, NULL));
+	MUST(!setitimer(ITIMER_REAL, &often, NULL));
 }
 
 #define SPAWNED 4U
@@ -124,6 +140,16 @@ static inline void kill_children(void)
 static inline pid_t spawn(int (*child)(void))
 {
 	return SPAWN(child());
+}
+
+/* Runs @child in a process that shares the address space. @flags: others of clone(). */
+static inline pid_t clone_vm(int (*child)(void *arg), int flags, void *arg)
+{
+	const size_t size = 64 << 10;
+	pid_t pid = clone(child, (char *)map_private(size) + size, CLONE_VM | flags | SIGCHLD, arg);
+
+	MUST(pid > 0);
+	return pid;
 }
 
 /* Makes @path a copy of this program. */

@@ -11,6 +11,8 @@
 
 #include <linux/capability.h>
 
+#define USER	1000	/* an ordinary user, for root */
+
 /* Becomes an ordinary user, whose saved user id may be that of another one. */
 static inline void become_user_saving(uid_t id, uid_t saved)
 {

@@ -16,8 +16,7 @@
 #include "send.h"
 #include "tested.h"
 #include "threads.h"
-
-#define USER		1000	/* an ordinary user, for root */
+#include "users.h"
 
 static u32 page[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 

@@ -14,40 +14,21 @@
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT	300
 
+#include "fixture.h"
 #include "held.h"
-#include "kernel.h"
-#include "loop.h"
-#include "process.h"
-#include "send.h"
-#include "threads.h"
 #include "usage.h"
-#include "users.h"
 
-#define MIB		(1UL << 20)
-#define USER		1000	/* an ordinary user, for root */
 #define PROCESS		PROFIL_SCOPE_PROCESS
 #define THREAD		PROFIL_SCOPE_THREAD
 
-/* Shared between parents and children. */
-static struct shared {
-	atomic_int step;
-	atomic_int arrived;
-	atomic_int most;
-} *shared;
-
 static struct profil_query query;
-
-static void prepare(struct __test_metadata *_metadata)
-{
-	ASSERT_EQ(0, device_query(&query));
-	shared = map_shared(sizeof(*shared));
-}
 
 /* The functions of a fixture that only prepares */
 #define FIXTURE_PREPARES(name)				\
 	FIXTURE_SETUP(name)				\
 	{						\
-		prepare(_metadata);			\
+		sessions_setup(_metadata);		\
+		ASSERT_EQ(0, device_query(&query));	\
 	}						\
 	FIXTURE_TEARDOWN(name)				\
 	{						\
@@ -106,8 +87,8 @@ static void expect_no_more(struct __test_metadata *_metadata, long long workers,
 /* Processes do the measured work between two steps. */
 static void next_step(int step)
 {
-	shared->arrived++;
-	MUST(await(shared->step >= step));
+	shared->count++;
+	MUST(step_is(step));
 }
 
 static int discard_pages(void)
@@ -142,12 +123,12 @@ TEST_F(hostile, workers_use_less_CPU_time_than_processes_that_discard_pages)
 
 	for (i = 0; i < CROWD; i++)
 		pids[i] = spawn(discard_pages);
-	ASSERT_TRUE(await(shared->arrived == CROWD));
+	ASSERT_TRUE(await(shared->count == CROWD));
 	for (i = 0; i < CROWD; i++)
 		paid -= task_ns(pids[i]);
 	workers = -kworkers_ns();
 	shared->step = 1;
-	EXPECT_TRUE(await(shared->arrived == 2 * CROWD));
+	EXPECT_TRUE(await(shared->count == 2 * CROWD));
 	workers += kworkers_ns();
 	for (i = 0; i < CROWD; i++)
 		paid += task_ns(pids[i]);
@@ -215,10 +196,7 @@ TEST_F_CALL(hostile, workers_use_less_CPU_time_than_processes_that_fork_running_
 
 #define MAKERS		3
 #define MADE		400	/* by each thread */
-#define MOST_LEFT	200	/* module references of the sessions of exited threads */
-
-static atomic_bool enough;
-static long long users_before;
+#define MOST_LEFT	200U	/* module references of the sessions of exited threads */
 
 static void *start_and_exit(void *unused)
 {
@@ -230,12 +208,12 @@ static void *make_threads(void *unused)
 {
 	(void)unused;
 	for (unsigned int i = 0; i < MADE; i++) {
-		int more;
+		unsigned int left;
 
 		MUST(!in_threads(1, start_and_exit));
-		more = module_users() - users_before;
-		if (more > shared->most)
-			shared->most = more;
+		left = module_users() - users;
+		if (left > shared->count)
+			shared->count = left;
 	}
 	return NULL;
 }
@@ -252,21 +230,18 @@ static void *ask_all_the_time(void *unused)
 
 static int exit_in_threads(void)
 {
-	pthread_t asks;
-
-	users_before = module_users();
+	users = module_users();
 	be_user();
-	MUST(!pthread_create(&asks, NULL, ask_all_the_time, NULL));
+	start_beside(ask_all_the_time, 0);
 	in_threads(MAKERS, make_threads);
-	enough = true;
-	pthread_join(asks, NULL);
+	stop_beside();
 	return 0;
 }
 
 TEST_F(hostile, sessions_of_threads_that_have_exited_do_not_accumulate)
 {
 	EXPECT_EQ(0, status_of(spawn(exit_in_threads)));
-	EXPECT_GE(MOST_LEFT, shared->most);
+	EXPECT_GE(MOST_LEFT, shared->count);
 }
 
 static long long objects(const char *name)
@@ -395,13 +370,13 @@ static void expect_slots(struct __test_metadata *_metadata, u32 scope, bool cloc
 
 	NEED_ROOT("a capability");
 	target = SPAWN(attach_itself_until_busy(scope, clocked));
-	ASSERT_TRUE(await(shared->step == 1));
+	ASSERT_TRUE(step_is(1));
 	expect_attached(_metadata, scope, target, fds);
 	EXPECT_EQ(128 + SIGKILL, killed(target));
 	close_all(fds);
 
 	/* The other order: first the capable process attaches its sessions, then the target. */
-	target = SPAWN(await(shared->step == 2) ? attach_itself_until_busy(scope, clocked) : 1);
+	target = SPAWN(step_is(2) ? attach_itself_until_busy(scope, clocked) : 1);
 	expect_attached(_metadata, scope, target, fds);
 	shared->step = 2;
 	EXPECT_TRUE(await(shared->step == 1));
@@ -460,8 +435,6 @@ TEST_F(hostile, a_child_does_not_inherit_CAP_IPC_LOCK_that_its_parent_dropped)
 /*
  * Expedited grace periods, which interrupt all CPUs
  */
-
-static int fd = -1;		/* of the session under test */
 
 #define TRACE	TRACEFS "/instances/profil_hostile"
 
@@ -563,12 +536,11 @@ static void *sleep_until_killed(void *unused)
 TEST_F(hostile, snapshots_in_a_loop_rarely_interrupt_other_CPUs)
 {
 	__u64 begun, ns;
-	pthread_t thread;
 	long long n;
 
 	NEED_ROOT("the function tracer");
 	fd = must_enable(open_attached(0));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, sleep_until_killed, NULL));
+	thread_start(sleep_until_killed, NULL);
 	begun = now_ns();
 	n = expedited_by(fd, 2 * SNAPSHOTS);
 	ns = now_ns() - begun;
@@ -628,7 +600,7 @@ static void expect_no_interrupts(struct __test_metadata *_metadata, u32 scope)
 	 */
 	SKIP_IF(!trace_calls("clock_resync_cpu"), "needs root and the function tracer");
 	other = SPAWN(be_sampled_on_cpu_1(scope));
-	ASSERT_TRUE(await(shared->step == 1));
+	ASSERT_TRUE(step_is(1));
 	run_on_cpu(0);
 	fd = must_sample(must_open(.period = query.min_period), PROCESS, NULL, 0);
 	/* The other process has interrupted its own CPU. */
@@ -671,11 +643,8 @@ static int open_during_invalidations(void)
 	MUST(terabytes != MAP_FAILED);
 	for (unsigned long i = 0; i < TERABYTES; i += 1UL << 39)
 		(void)*(volatile char *)(terabytes + i);
-	for (int i = 0; i < INVALIDATORS; i++) {
-		children[i] = clone(invalidate_for_ever, map_pages(16) + 16 * PAGE,
-				    CLONE_VM | SIGCHLD, terabytes);
-		MUST(children[i] > 0);
-	}
+	for (int i = 0; i < INVALIDATORS; i++)
+		children[i] = clone_vm(invalidate_for_ever, 0, terabytes);
 	own = descriptor_open(MODES_ALL, PROFIL_FORK_OFF, PROFIL_EXEC_OFF, 0);
 	for (int i = 0; i < INVALIDATORS; i++)
 		kill(children[i], SIGKILL);
@@ -689,7 +658,6 @@ TEST_F_CALL(hostile, invalidations_without_end_do_not_delay_a_session,
  * Calls that wait for a page of user memory
  */
 
-static u32 page[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 static u32 others_page[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 static struct held held;
 static int others_fd = -1;
@@ -781,7 +749,6 @@ static void expect_others_return(struct __test_metadata *_metadata, int (*call)(
 {
 	/* No code is in the range, so ticks leave records. */
 	struct profil_range range = range_of(1, 2, page, PAGE / 4, 4);
-	pthread_t waits, calls;
 
 	NEED_HELD(&held, kind, PAGE);
 	fd = open_attached(64);
@@ -791,18 +758,17 @@ static void expect_others_return(struct __test_metadata *_metadata, int (*call)(
 	ASSERT_TRUE(descriptor_burn(must_enable(fd), 0, 3));
 
 	ASSERT_EQ(0, held_back(&held));
-	ASSERT_EQ(0, pthread_create(&waits, NULL, wait_in, &call));
+	start_beside(wait_in, (uintptr_t)&call);
 	EXPECT_TRUE(await(held_asked(&held))) {
 		TH_LOG("it does not wait");
 	}
 	other = "no call";
-	ASSERT_EQ(0, pthread_create(&calls, NULL, call_all_others, NULL));
+	start_beside(call_all_others, 0);
 	EXPECT_TRUE(await(!other)) {
 		TH_LOG("%s waits for it", other);
 	}
 	held_release(&held);
-	pthread_join(calls, NULL);
-	pthread_join(waits, NULL);
+	stop_beside();
 	held_unmap(&held);
 }
 
@@ -822,13 +788,11 @@ static void *tell_when_asked(void *unused)
 /* The main thread waits in the call, and another thread reports that. */
 static int wait_until_killed(int (*call)(void))
 {
-	pthread_t thread;
-
 	MUST(!held_map(&held, HELD_USERFAULT, PAGE));
 	fd = open_attached(64);
 	MUST(!descriptor_enable(fd) && descriptor_burn(fd, 0, 3));
 	MUST(!held_back(&held));
-	MUST(!pthread_create(&thread, NULL, tell_when_asked, NULL));
+	thread_start(tell_when_asked, NULL);
 	call();
 	return 0;
 }
@@ -847,7 +811,7 @@ TEST_F(call, waiting_for_a_page_can_be_killed)
 
 	NEED_ROOT("pages that the kernel waits for");
 	pid = SPAWN(wait_until_killed(variant->call));
-	EXPECT_TRUE(await(shared->step == 1)) {
+	EXPECT_TRUE(step_is(1)) {
 		TH_LOG("it does not wait");
 	}
 	expect_killable(_metadata, pid);
@@ -918,8 +882,8 @@ static int start_for_ever(bool adds, size_t mappings)
 {
 	char *buffer = map_in_parts(mappings);
 	struct profil_range *ranges = all_ranges(buffer, mappings * PAGE);
-	int fd = open_attached(0);
 
+	fd = open_attached(0);
 	be_user();
 	shared->step = 1;
 	for (;;) {
@@ -941,8 +905,7 @@ static void expect_killed(struct __test_metadata *_metadata, bool adds, size_t m
 
 	pid = SPAWN(start_for_ever(adds, mappings));
 	/* A debug kernel takes long to make the mappings. */
-	ASSERT_TRUE(await(shared->step == 1) || await(shared->step == 1) ||
-		    await(shared->step == 1));
+	ASSERT_TRUE(step_is(1) || step_is(1) || step_is(1));
 	ticks = cpu_ticks(pid);
 	ASSERT_TRUE(await(cpu_ticks(pid) >= ticks + 100));
 	expect_killable(_metadata, pid);

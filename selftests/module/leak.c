@@ -22,26 +22,24 @@
 #include "send.h"
 #include "threads.h"
 #include "usage.h"
+#include "users.h"
 
 #define PAGES		3UL
-#define USER		1000	/* an ordinary user, for root */
 #define PROCESS		PROFIL_SCOPE_PROCESS
 #define THREAD		PROFIL_SCOPE_THREAD
 #define CGROUP		CGROUPS "/profil-leak"
 
-/*
- * The kernel keeps pin counts per CPU and folds them into /proc/vmstat late; only root can force
- * this, with /proc/sys/vm/stat_refresh.
- */
+/* Only root can let CPUs add their parts to the counts: see pinned_pages(). */
 static bool pins_known(void)
 {
 	return !access("/proc/sys/vm/stat_refresh", R_OK);
 }
 
+/* Returns the number of pages that have ever been pinned. */
 static long long pins_acquired(void)
 {
 	pinned_pages();
-	return pins_known() ? file_number("/proc/vmstat", "nr_foll_pin_acquired") : 0;
+	return file_number("/proc/vmstat", "nr_foll_pin_acquired");
 }
 
 FIXTURE(leak) {
@@ -166,7 +164,7 @@ TEST_F(leak, starts_that_fail_leak_nothing)
 	if (geteuid())
 		return;
 	limit_memlock(2 * PAGE);
-	ASSERT_EQ(0, seteuid(1000));
+	ASSERT_EQ(0, seteuid(USER));
 	fail_200_times(_metadata, EPERM, 0, &self->range, 1);
 	ASSERT_EQ(0, seteuid(0));
 }
@@ -266,21 +264,6 @@ static int join_and_exec(void)
 	return 1;
 }
 
-/* Does nothing, but the kernel notices the signal within the call. */
-static void ignore(int signal)
-{
-	(void)signal;
-}
-
-static void send_signals_often(void)
-{
-	struct sigaction action = { .sa_handler = ignore, .sa_flags = SA_RESTART };
-	struct itimerval often = { { 0, 100 }, { 0, 100 } };
-
-	MUST(!sigaction(SIGALRM, &action, NULL));
-	MUST(!setitimer(ITIMER_REAL, &often, NULL));
-}
-
 static void send_and_close(void)
 {
 	for (unsigned int i = 0; i < ARRAY_SIZE(fds); i++) {
@@ -355,12 +338,15 @@ FIXTURE_VARIANT(death) {
 		MUST(!status_in_child(status));		\
 } while (0)
 
-/* Each child inherits one session, which its first call sets up, in spite of signals. */
-#define FIRST_CALLS(call) do {				\
-	struct profil_stats s __attribute__((unused));	\
-							\
-	MUST(!session_start(PROCESS, 0, &range, 1));	\
-	CHILDREN(({ send_signals_often(); !(call); }));	\
+/*
+ * Each child inherits one session, which its first call sets up. The kernel notices signals within
+ * the call.
+ */
+#define FIRST_CALLS(call) do {						\
+	struct profil_stats s __attribute__((unused));			\
+									\
+	MUST(!session_start(PROCESS, 0, &range, 1));			\
+	CHILDREN(({ interrupt_often(100, SA_RESTART); !(call); }));	\
 } while (0)
 
 DEATH(by_exit, 0, {
@@ -504,7 +490,7 @@ DEATH(after_the_creator_of_its_descriptors, 0, {
 });
 
 DEATH(after_children_beyond_the_limit, 0, {
-	MUST(geteuid() || (!setresgid(USER, USER, USER) && !setresuid(USER, USER, USER)));
+	become_user(USER);
 	be_profiled();
 	limit_memlock(0);
 	have_children_without_session(PROFIL_END_LIMIT);

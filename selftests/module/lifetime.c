@@ -13,16 +13,12 @@
 #include <spawn.h>
 #include <sys/personality.h>
 
-#include "kernel.h"
-#include "loop.h"
-#include "process.h"
-#include "threads.h"
+#include "fixture.h"
 
 #define PROCESS	PROFIL_SCOPE_PROCESS
 #define THREAD	PROFIL_SCOPE_THREAD
 #define SELF	"/proc/self/exe"
 
-static u32 page[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 static u32 other[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 static u32 witness[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;
 
@@ -113,24 +109,16 @@ __attribute__((constructor)) static void new_program(void)
 }
 
 FIXTURE(lifetime) {
-	long long users;
-	u64 locked;
 };
 
 FIXTURE_SETUP(lifetime)
 {
-	ASSERT_DEVICE();
-	self->users = module_users();
-	self->locked = pinned_bytes();
-	ASSERT_TRUE(module_is_built_in() || self->users > 0);
+	sessions_setup(_metadata);
 }
 
-/* Nothing of the sessions of a test may remain. */
 FIXTURE_TEARDOWN(lifetime)
 {
-	session_stop(PROCESS, NULL);
-	session_stop(THREAD, NULL);
-	EXPECT_NO_SESSIONS(self->users, self->locked);
+	sessions_teardown(_metadata);
 }
 
 /*
@@ -153,10 +141,10 @@ TEST_F(lifetime, after_stop_no_counter_changes)
 	struct profil_stats s;
 
 	start(0);
-	EXPECT_LE(self->locked + PAGE, pinned_bytes());
+	EXPECT_LE(locked + PAGE, pinned_bytes());
 	EXPECT_TRUE(loop_burn(PROCESS, 0, 10));
 	s = stop();
-	EXPECT_EQ(self->locked, pinned_bytes());
+	EXPECT_EQ(locked, pinned_bytes());
 	EXPECT_EQ(s.hit, page[0]);
 
 	loop_spend(0, 10, tick_ns());
@@ -202,20 +190,11 @@ TEST_F(lifetime, restarts_add_to_the_counters)
 	EXPECT_EQ(hit, page[0]);
 }
 
-static void handle(int signal)
-{
-	(void)signal;
-}
-
 /* The first session of an address space is started while signals arrive all the time. */
 static int start_among_signals(void)
 {
-	struct itimerval often = { { 0, 50 }, { 0, 50 } };
-	struct sigaction action = { .sa_handler = handle };
-
 	MUST(device_fd() >= 0);
-	MUST(!sigaction(SIGALRM, &action, NULL));
-	MUST(!setitimer(ITIMER_REAL, &often, NULL));
+	interrupt_often(50, 0);
 	return try_start(PROCESS) ? 2 : 0;
 }
 
@@ -427,16 +406,6 @@ static int share_address_space(void *unused)
 	}));
 }
 
-/* Runs @child in a process that shares the address space. */
-static pid_t clone_vm(int (*child)(void *arg), int flags, void *arg)
-{
-	static char stack[65536] __attribute__((aligned(16)));
-	pid_t pid = clone(child, stack + sizeof(stack), CLONE_VM | flags | SIGCHLD, arg);
-
-	MUST(pid > 0);
-	return pid;
-}
-
 TEST_F(lifetime, a_CLONE_VM_child_shares_the_session)
 {
 	static const int flags[] = { 0, CLONE_FILES, CLONE_VFORK };
@@ -619,11 +588,8 @@ static int kill_itself(void)
 TEST_F_CALL(lifetime, SIGKILL_ends_the_session_of_a_child,
 	    expect_fork(_metadata, kill_itself, 128 + SIGKILL))
 
-/* The results of the children of exec_while_forking(). */
-static struct {
-	atomic_uint on;
-	atomic_uint failed;
-} *children;
+/* The number of children of exec_while_forking() that were not sampled as expected */
+static atomic_uint *failed;
 
 static void *fork_for_ever(void *unused)
 {
@@ -636,8 +602,8 @@ static void *fork_for_ever(void *unused)
 			if (!loop_burn(PROCESS, 1, 1) ||
 			    session_stop(PROCESS, &s) || !accounted(&s) ||
 			    s.end || s.hit != page[1])
-				children->failed++;
-			children->on++;
+				++*failed;
+			shared->count++;
 		}));
 	}
 	return NULL;
@@ -645,11 +611,11 @@ static void *fork_for_ever(void *unused)
 
 static int exec_while_forking(void)
 {
-	unsigned int before = children->on;
+	unsigned int before = shared->count;
 
 	start(0);
 	thread_start(fork_for_ever, NULL);
-	MUST(await(children->on != before));
+	MUST(await(shared->count != before));
 	loop_run(0, 1 + rand() % LOOP_BURST);
 	return exec_at_once();
 }
@@ -659,7 +625,7 @@ TEST_F_TIMEOUT(lifetime, exec_while_a_thread_forks_ends_only_the_session_of_the_
 	int ends[2];
 	char c;
 
-	children = map_shared(PAGE);
+	failed = map_shared(PAGE);
 	/* Tells when the last child has exited, even if its parent has exited before. */
 	ASSERT_EQ(0, pipe2(ends, O_CLOEXEC));
 	for (unsigned int i = 0; i < 40; i++) {
@@ -668,25 +634,24 @@ TEST_F_TIMEOUT(lifetime, exec_while_a_thread_forks_ends_only_the_session_of_the_
 	}
 	close(ends[1]);
 	EXPECT_EQ(0, read(ends[0], &c, 1));
-	EXPECT_LE(40U, children->on);
-	EXPECT_EQ(0U, children->failed);
+	EXPECT_LE(40U, shared->count);
+	EXPECT_EQ(0U, *failed);
 }
 
 /*
  * Unloading the module: the device is open only while a child needs it
  */
 
+/* shared->step is incremented to let the other of parent and child continue. */
 FIXTURE(unload) {
 	pid_t child;
 };
-
-static atomic_int *step;	/* incremented to let the other of parent and child continue */
 
 FIXTURE_SETUP(unload)
 {
 	SKIP_SETUP_IF(module_stays(), "%s", module_stays());
 	ASSERT_TRUE(module_is_loaded());
-	step = map_shared(PAGE);
+	shared = map_shared(sizeof(*shared));
 	ASSERT_TRUE(await(module_users() == 0));
 }
 
@@ -718,9 +683,9 @@ FIXTURE_TEARDOWN(unload)
 /* In the child: lets the parent continue, and runs until the parent lets it continue. */
 static void tick_until_told(void)
 {
-	int now = ++*step;
+	int now = ++shared->step;
 
-	while (*step == now)
+	while (shared->step == now)
 		loop_run(0, LOOP_BURST);
 }
 
@@ -740,7 +705,7 @@ static void expect_unload(struct __test_metadata *_metadata, FIXTURE_DATA(unload
 	ASSERT_EQ(0, module_unload());
 	expect_no_trace(_metadata);
 	ASSERT_EQ(0, module_load(""));
-	++*step;
+	++shared->step;
 	EXPECT_DONE();
 }
 
@@ -763,12 +728,12 @@ static int stop_between(void)
 
 TEST_F(unload, is_refused_while_a_session_is_on_and_succeeds_when_it_is_stopped)
 {
-	START_CHILD(stop_between(), *step == 1);
+	START_CHILD(stop_between(), shared->step == 1);
 	EXPECT_LT(0, module_users());
 	ASSERT_USED();
-	++*step;
+	++shared->step;
 
-	ASSERT_TRUE(await(*step == 3));
+	ASSERT_TRUE(step_is(3));
 	expect_unload(_metadata, self);
 }
 
@@ -802,7 +767,7 @@ static int leave_ended(void)
 
 TEST_F(unload, succeeds_while_an_ended_session_has_not_been_stopped)
 {
-	START_CHILD(leave_ended(), *step == 1);
+	START_CHILD(leave_ended(), shared->step == 1);
 	expect_unload(_metadata, self);
 }
 
@@ -816,7 +781,7 @@ static int tick_for_ever(void)
 
 TEST_F(unload, succeeds_after_a_sampled_process_was_killed)
 {
-	START_CHILD(tick_for_ever(), *step == 1);
+	START_CHILD(tick_for_ever(), shared->step == 1);
 	ASSERT_EQ(-EWOULDBLOCK, module_unload());
 	ASSERT_EQ(0, kill(self->child, SIGKILL));
 	EXPECT_EQ(128 + SIGKILL, status_of(self->child));
@@ -832,21 +797,21 @@ static int stop_before_child(void)
 
 	start(3);
 	child = FORK({
-		MUST(await(*step == 1) && loop_burn(PROCESS, 1, 3));
+		MUST(step_is(1) && loop_burn(PROCESS, 1, 3));
 		device_close();
 		tick_until_told();
 	});
 	stop();
 	device_close();
-	++*step;
+	++shared->step;
 	return status_of(child);
 }
 
 TEST_F(unload, is_refused_while_the_child_of_a_fork_has_a_session)
 {
-	START_CHILD(stop_before_child(), *step == 2);
+	START_CHILD(stop_before_child(), shared->step == 2);
 	ASSERT_USED();
-	++*step;
+	++shared->step;
 	EXPECT_DONE();
 	EXPECT_TRUE(await(module_unload() == 0));
 	expect_no_trace(_metadata);
@@ -885,7 +850,7 @@ static int leave_to_children(struct chain *chain)
 TEST_F(unload, is_refused_while_sessions_pass_from_parent_to_child)
 {
 	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + 2 * BURN_CAP_NS;
-	struct chain *chain = (struct chain *)step;
+	struct chain *chain = map_shared(PAGE);
 	int err = -EWOULDBLOCK;
 
 	START_CHILD(leave_to_children(chain), chain->length > 0);
@@ -906,9 +871,9 @@ TEST_F(unload, is_refused_while_sessions_pass_from_parent_to_child)
 
 static void fork_until_told(void)
 {
-	int now = ++*step;
+	int now = ++shared->step;
 
-	while (*step == now)
+	while (shared->step == now)
 		MUST(!status_in_child(0));
 	_exit(0);
 }
@@ -920,12 +885,12 @@ static void fork_until_told(void)
 TEST_F_TIMEOUT(unload, and_load_succeed_while_another_process_forks, 150)
 {
 	run_on_cpu(sched_getcpu());
-	START_CHILD((fork_until_told(), 1), *step == 1);
+	START_CHILD((fork_until_told(), 1), shared->step == 1);
 	for (unsigned int i = 0; i < 5; i++) {
 		EXPECT_TRUE(await(module_unload() == 0));
 		ASSERT_EQ(0, module_load(""));
 	}
-	++*step;
+	++shared->step;
 	EXPECT_DONE();
 }
 

@@ -18,11 +18,12 @@
 #include "kernel.h"
 #include "loop.h"
 #include "process.h"
+#include "threads.h"
+#include "users.h"
 
 #define MIB		(1UL << 20)
 #define SLACK		(2 * MIB)	/* memory charged in advance, or not freed yet */
 #define SMALL		(32 * MIB)	/* memory.max of a small cgroup */
-#define USER		1000
 
 #define CGROUP		CGROUPS "/profil-limits"
 
@@ -173,7 +174,7 @@ TEST_F_CHILD(limits, buffers_and_records_of_a_process_share_RLIMIT_MEMLOCK)
 	struct profil_range range = range_of(0, 4 * MIB, map_private(4 * MIB), 4 * MIB / 2, 2);
 
 	limit_memlock(8 * MIB);
-	MUST(geteuid() || !setresuid(USER, USER, USER));
+	become_user(USER);
 	MUST(!session_start(PROCESS, 0, &range, 1));
 	MUST(!session_start(PROFIL_SCOPE_THREAD, 0, NULL, 0));
 	/* Records take the rest of RLIMIT_MEMLOCK. */
@@ -216,11 +217,11 @@ static void *be_target(void *i)
 /* Prepares for more_ranges(). */
 static void make_targets_and_ranges(void)
 {
-	pthread_t thread;
-
 	ranges = many_ranges(RANGES);
-	for (uintptr_t i = 0; i < TARGETS; i++)
-		MUST(!pthread_create(&thread, NULL, be_target, (void *)i) && await(targets[i]));
+	for (uintptr_t i = 0; i < TARGETS; i++) {
+		thread_start(be_target, (void *)i);
+		MUST(await(targets[i]));
+	}
 }
 
 /* Opens one more session, of a target, with ranges. */
@@ -337,11 +338,11 @@ TEST_IN_CGROUP(arguments_are_charged_to_the_cgroup)
 	uffd = missing_pages(p + size - PAGE, PAGE, 0);
 	MUST(uffd >= 0);
 	before = held_before();
-	MUST(!pthread_create(&thread, NULL, take_snapshot, p));
+	thread = thread_start(take_snapshot, p);
 	MUST(read(uffd, &msg, sizeof(msg)) == sizeof(msg));
 	must_hold(before, bytes);
 	MUST(!ioctl(uffd, UFFDIO_ZEROPAGE, &zero));
-	MUST(!pthread_join(thread, NULL));
+	thread_end(thread);
 	close(uffd);
 	must_return_to(before);
 	return 0;
