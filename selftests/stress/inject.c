@@ -175,6 +175,8 @@ struct op {
 	int error;			/* another errno that is allowed */
 };
 
+#define OP(...)	(&(const struct op){ __VA_ARGS__ })
+
 /* Such a function */
 #define STEP(name, value)							\
 	static int name(void)							\
@@ -212,12 +214,23 @@ static int call_while_failing(int (*call)(void), unsigned int n, bool *failed)
 	return err;
 }
 
-static bool goes_on(int fd)
+static u32 state_now(int fd)
 {
 	struct profil_stats s;
 
-	return !descriptor_stats(fd, &s) && s.state == PROFIL_STATE_ON && accounted(&s) &&
-	       s.targets == 1;
+	return descriptor_stats(fd, &s) || !accounted(&s) ? ~0U : s.state;
+}
+
+static u64 targets_of(int fd)
+{
+	struct profil_stats s;
+
+	return descriptor_stats(fd, &s) ? ~0ULL : s.targets;
+}
+
+static bool goes_on(int fd)
+{
+	return state_now(fd) == PROFIL_STATE_ON && targets_of(fd) == 1;
 }
 
 /* Skips more and more allocations, for calls that have very many. */
@@ -279,9 +292,7 @@ static void sweep(struct __test_metadata *_metadata, const struct op *op,
 
 STEP(call_query, device_query(&(struct profil_query){}))
 
-static const struct op query_op = { .call = call_query };
-
-TEST_SWEEP(query, &query_op)
+TEST_SWEEP(query, OP(.call = call_query))
 
 /* Maps the buffer anew, without pages. */
 STEP(fresh_buffer, mmap(buffer, PAGES * PAGE, PROT_READ | PROT_WRITE,
@@ -319,13 +330,10 @@ TEST_SWEEP(start_with_unpopulated_pages, &start,
 
 TEST_SWEEP(start_with_many_ranges, &start, set_ranges(RANGES))
 
-TEST_F(inject, start_with_scattered_buffers)
-{
-	set_ranges(PAGES / 2);
-	for (u32 i = 0; i < PAGES / 2; i++)
-		ranges[i].buffer += i * PAGE;
-	sweep(_metadata, &start, each);
-}
+TEST_SWEEP(start_with_scattered_buffers, &start,
+	   set_ranges(PAGES / 2);
+	   for (u32 i = 0; i < PAGES / 2; i++)
+		   ranges[i].buffer += i * PAGE)
 
 TEST_F(inject, start_with_the_largest_number_of_ranges)
 {
@@ -375,11 +383,6 @@ STEP(hook_gone, !device_query(&query) && query.hook == PROFIL_HOOK_NONE)
 STEP(await_no_hook, fresh_buffer() ?: await(hook_gone()) ? 0 : -ETIME)
 STEP(count_and_stop, loop_burn(PROCESS, 0, 1) ? stop_it() : -ETIME)
 
-static const struct op start_unhooked = {
-	.before = await_no_hook, .call = call_start, .after = count_and_stop,
-	.unchanged = is_off_still, .error = -EBUSY,
-};
-
 /* The hook must be gone, so that each call installs it. */
 TEST_F(inject, start_when_the_tick_is_not_hooked)
 {
@@ -389,7 +392,9 @@ TEST_F(inject, start_when_the_tick_is_not_hooked)
 	ASSERT_EQ(0, descriptor_disable(bystander, NULL));
 	alone = true;
 	set_ranges(1);
-	sweep(_metadata, &start_unhooked, some);
+	sweep(_metadata,
+	      OP(.before = await_no_hook, .call = call_start, .after = count_and_stop,
+		 .unchanged = is_off_still, .error = -EBUSY), some);
 	ASSERT_EQ(0, descriptor_enable(bystander));
 	ASSERT_EQ(0, file_write(LINGER_S, linger));
 }
@@ -399,11 +404,10 @@ STEP(start_many, fresh_buffer() ?:
 STEP(call_stats, session_stats(starting.scope, &(struct profil_stats){}))
 STEP(must_be_on, is_on_still() ? 0 : -ENODEV)
 
-static const struct op stats = {
-	.before = start_many, .call = call_stats, .after = must_be_on, .unchanged = is_on_still,
-};
-
-TEST_SWEEP(stats, &stats, set_ranges(PAGES))
+TEST_SWEEP(stats,
+	   OP(.before = start_many, .call = call_stats, .after = must_be_on,
+	      .unchanged = is_on_still),
+	   set_ranges(PAGES))
 
 STEP(call_stop, session_stop(starting.scope, &(struct profil_stats){}))
 
@@ -435,15 +439,12 @@ static int call_describe(void)
 	return device_ioctl(PROFIL_IOC_DESCRIBE, &described);
 }
 
-static const struct op describe = {
-	.before = fresh_buffer, .call = call_describe, .unchanged = is_on_still,
-};
-
 TEST_F(inject, describe)
 {
 	range.nr_counters = PAGE / 8;
 	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
-	sweep(_metadata, &describe, each);
+	sweep(_metadata,
+	      OP(.before = fresh_buffer, .call = call_describe, .unchanged = is_on_still), each);
 	EXPECT_EQ(1U, described.nr_ranges);
 }
 
@@ -461,10 +462,8 @@ static int close_it(void)
 	return err;
 }
 
-static const struct op open_op = { .call = call_open, .after = close_it };
-
-TEST_SWEEP(open, &open_op, opening.nr_records = 4096)
-TEST_SWEEP(open_without_records, &open_op, opening.period = PERIOD)
+TEST_SWEEP(open, OP(.call = call_open, .after = close_it), opening.nr_records = 4096)
+TEST_SWEEP(open_without_records, OP(.call = call_open, .after = close_it), opening.period = PERIOD)
 
 static int open_new(void)
 {
@@ -472,13 +471,6 @@ static int open_new(void)
 		close(fd);
 	fd = descriptor_open_as(opening);
 	return fd < 0 ? fd : 0;
-}
-
-static u64 targets_of(int fd)
-{
-	struct profil_stats s;
-
-	return descriptor_stats(fd, &s) ? ~0ULL : s.targets;
 }
 
 static pid_t sleeper;
@@ -527,21 +519,11 @@ STEP(remove_most, descriptor_remove(fd, PROFIL_SPACE_SELF, ranges[2].start, ~0UL
 STEP(remove_rest, remove_self() == 2 ? 0 : -EPROTO)
 STEP(nothing_removed, goes_on(fd) && remove_self() == (int)starting.nr_ranges)
 
-static const struct op remove_op = {
-	.before = add_again, .call = remove_most, .after = remove_rest,
-	.unchanged = nothing_removed,
-};
-
-TEST_SWEEP(remove, &remove_op,
+TEST_SWEEP(remove,
+	   OP(.before = add_again, .call = remove_most, .after = remove_rest,
+	      .unchanged = nothing_removed),
 	   opening.fork = PROFIL_FORK_SHARE;
 	   set_ranges(PAGES))
-
-static u32 state_now(int fd)
-{
-	struct profil_stats s;
-
-	return descriptor_stats(fd, &s) || !accounted(&s) ? ~0U : s.state;
-}
 
 STEP(switched_off, open_and_attach() ?: descriptor_disable(fd, NULL))
 STEP(call_enable, descriptor_enable(fd))
@@ -564,11 +546,10 @@ STEP(call_disable, descriptor_disable(fd, &(struct profil_stats){}))
 STEP(is_whole, state_now(fd) == PROFIL_STATE_ON || still_off())
 STEP(must_be_off, still_off() ? 0 : -ENODEV)
 
-static const struct op disable = {
-	.before = open_and_add, .call = call_disable, .after = must_be_off, .unchanged = is_whole,
-};
-
-TEST_SWEEP(disable, &disable, set_ranges(PAGES))
+TEST_SWEEP(disable,
+	   OP(.before = open_and_add, .call = call_disable, .after = must_be_off,
+	      .unchanged = is_whole),
+	   set_ranges(PAGES))
 
 /* Lets the counters become nonzero, and removes the pages to which the snapshot is copied. */
 static int snapshot_due(void)
@@ -602,12 +583,9 @@ static int is_not_half_reset(void)
 
 STEP(check_reset, is_not_half_reset() ? 0 : -EPROTO)
 
-static const struct op snapshot = {
-	.before = snapshot_due, .call = call_snapshot, .after = check_reset,
-	.unchanged = is_not_half_reset,
-};
-
-TEST_SWEEP(snapshot, &snapshot)
+TEST_SWEEP(snapshot,
+	   OP(.before = snapshot_due, .call = call_snapshot, .after = check_reset,
+	      .unchanged = is_not_half_reset))
 
 /* Makes records, which the session has because it has no ranges. */
 static int make_records(void)
@@ -633,12 +611,10 @@ static int records_are_there(void)
 	       !descriptor_enable(fd);
 }
 
-static const struct op read_op = {
-	.before = make_records, .call = read_records, .after = call_enable,
-	.unchanged = records_are_there,
-};
-
-TEST_SWEEP(read_of_records, &read_op, opening.nr_records = 4096)
+TEST_SWEEP(read_of_records,
+	   OP(.before = make_records, .call = read_records, .after = call_enable,
+	      .unchanged = records_are_there),
+	   opening.nr_records = 4096)
 
 static int poll_fds(void)
 {
@@ -647,9 +623,7 @@ static int poll_fds(void)
 	return poll(pfds, ARRAY_SIZE(pfds), 0) < 0 ? -errno : 0;
 }
 
-static const struct op poll_op = { .call = poll_fds };
-
-TEST_SWEEP(poll, &poll_op,
+TEST_SWEEP(poll, OP(.call = poll_fds),
 	   opening.nr_records = 16;
 	   ASSERT_EQ(0, open_and_attach()))
 
