@@ -95,23 +95,22 @@ static void check_stats(const char *call, int err, const struct profil_stats *s)
 	shared->ended += !err && s->state == PROFIL_STATE_ENDED;
 }
 
-static void check_hits(const char *call, const struct profil_stats *s, u64 before)
+/* Checks the last statistics of a session, and that the counters have its hits. */
+static void check_last(const char *of, int err, const struct profil_stats *s, u64 before)
 {
 	u64 sum = counters_sum(counters, 4, LOOPS) - before;
 
-	if (sum != s->hit || s->end)
-		fail("%s: %llu hits, counted %lu, end %u", call, s->hit, sum, s->end);
+	check_stats(of, err, s);
+	if (!err && (sum != s->hit || s->end))
+		fail("%s: %llu hits, counted %lu, end %u", of, s->hit, sum, s->end);
 }
 
-/* Stops a session of @scope. Checks its statistics, and that the counters have its hits. */
+/* Stops a session of @scope. Returns its hits. */
 static u64 stop(u32 scope, const char *of, u64 before)
 {
 	struct profil_stats s;
-	int err = session_stop(scope, &s);
 
-	check_stats(of, err, &s);
-	if (!err)
-		check_hits(of, &s, before);
+	check_last(of, session_stop(scope, &s), &s, before);
 	return s.hit;
 }
 
@@ -183,10 +182,7 @@ static void count_descriptor(struct actor *a)
 		unwind_give(fd, loops_text, any_rule(a));
 	if (started(err, "a descriptor")) {
 		burn_some(a);
-		err = descriptor_disable(fd, &s);
-		check_stats("DISABLE", err, &s);
-		if (!err)
-			check_hits("descriptor", &s, 0);
+		check_last("DISABLE", descriptor_disable(fd, &s), &s, 0);
 		shared->rounds++;
 	}
 	close(fd);
@@ -460,7 +456,7 @@ static void work_on(struct actor *a, void (*work)(struct actor *a))
 }
 
 static void run_race(struct __test_metadata *_metadata, void (*work)(struct actor *a),
-		     int (*disturb)(struct actor *a, u32 turn), const char *events)
+		     int (*disturb)(u32 turn), const char *events)
 {
 	u64 end = now_ns() + seconds * 1000000000ULL, latest = end + PATIENCE_NS;
 	u32 turns = 0, done = 0;
@@ -479,11 +475,12 @@ static void run_race(struct __test_metadata *_metadata, void (*work)(struct acto
 			pause_ns(50000000);
 			continue;
 		}
-		err = disturb(&actor, turns++);
+		err = disturb(turns++);
 		if (err)
 			last = err;
 		else
 			done++;
+		pause_ns(any(&actor, 20000000));
 	}
 	stop_workers(pids);
 	TH_LOG("%s: %llu; %llu rounds, %llu hits, %llu refused, %llu ended; %u of %u disturbances",
@@ -546,12 +543,11 @@ TEST_AGAINST(tick_against_fork, against_fork, "children that were sampled")
 
 static char last_cpu[64];
 
-static int hotplug(struct actor *a, u32 turn)
+static int hotplug(u32 turn)
 {
 	int err = file_write(last_cpu, turn % 2 ? "1" : "0");
 
 	shared->events += !err && turn % 2 == 0;
-	pause_ns(any(a, 60000000));
 	return err;
 }
 
@@ -567,7 +563,7 @@ TEST_F_TIMEOUT(race, a_CPU_goes_offline_and_online, 3600)
 }
 
 /* Unloads the module while the last sessions end, and perhaps while the next ones start. */
-static int unload(struct actor *a, u32 turn)
+static int unload(u32 turn)
 {
 	u64 end = now_ns() + 300000000;
 	bool at_once = turn % 2;
@@ -581,11 +577,10 @@ static int unload(struct actor *a, u32 turn)
 	} while (err && now_ns() < end);
 	shared->hold = 0;
 	if (!err) {
-		pause_ns(any(a, 10000000));
+		pause_ns(any(&actor, 10000000));
 		err = module_load("");
 		shared->events += !err;
 	}
-	pause_ns(any(a, 50000000));
 	return err;
 }
 
@@ -597,15 +592,11 @@ TEST_F_TIMEOUT(race, the_module_is_unloaded_and_loaded, 3600)
 		ASSERT_EQ(0, module_load(""));
 }
 
-static int trace_functions(struct actor *a, u32 turn)
+static int trace_functions(u32 turn)
 {
-	int err;
-
 	if (turn % 2)
 		shared->events += file_has(TRACEFS "/trace", tick_function(), NULL, 0);
-	err = file_write(TRACEFS "/current_tracer", turn % 2 ? "nop" : "function");
-	pause_ns(any(a, 20000000));
-	return err;
+	return file_write(TRACEFS "/current_tracer", turn % 2 ? "nop" : "function");
 }
 
 TEST_F_TIMEOUT(race, ftrace_traces_the_hooked_function, 3600)
@@ -618,17 +609,15 @@ TEST_F_TIMEOUT(race, ftrace_traces_the_hooked_function, 3600)
 	EXPECT_EQ(0, file_write(TRACEFS "/set_ftrace_filter", "\n"));
 }
 
-static int enable_ftrace(struct actor *a, u32 turn)
+static int enable_ftrace(u32 turn)
 {
 	int err = file_write(FTRACE_ENABLED, turn % 2 ? "1" : "0");
 
 	/* The write fails while the hook is installed. */
-	if (err == -EBUSY && turn % 2 == 0) {
-		shared->events++;
-		err = 0;
-	}
-	pause_ns(any(a, 20000000));
-	return err;
+	if (err != -EBUSY || turn % 2)
+		return err;
+	shared->events++;
+	return 0;
 }
 
 TEST_F_TIMEOUT(race, ftrace_is_disabled_and_enabled, 3600)
@@ -645,7 +634,7 @@ TEST_F_TIMEOUT(race, ftrace_is_disabled_and_enabled, 3600)
 
 #define PROBE "race"
 
-static int probe(struct actor *a, u32 turn)
+static int probe(u32 turn)
 {
 	u64 hits, misses;
 	int err;
@@ -658,7 +647,6 @@ static int probe(struct actor *a, u32 turn)
 		err = probe_add(PROBE, tick_function()) ?:
 		      file_write(PROBE_DIR(PROBE) "enable", "1");
 	}
-	pause_ns(any(a, 20000000));
 	return err;
 }
 
@@ -672,22 +660,22 @@ TEST_F_TIMEOUT(race, kprobes_are_set_on_the_hooked_function, 3600)
 }
 
 /* Opens the events that perf record -e cpu-clock uses. */
-static int perf_events(struct actor *a, u32 turn)
+static int perf_events(u32 turn)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = 50000 + any(a, 1000000), .sample_type = PERF_SAMPLE_IP,
-		.inherit = 1, .inherit_thread = any(a, 2),
+		.sample_period = 50000 + any(&actor, 1000000), .sample_type = PERF_SAMPLE_IP,
+		.inherit = 1, .inherit_thread = any(&actor, 2),
 	};
-	pid_t pid = one_in(a, 4) ? -1 : shared->pids[turn % WORKERS];
+	pid_t pid = one_in(&actor, 4) ? -1 : shared->pids[turn % WORKERS];
 	u64 ns;
 	int fd;
 
-	fd = syscall(SYS_perf_event_open, &attr, pid, pid < 0 || one_in(a, 4) ? 0 : -1, -1,
+	fd = syscall(SYS_perf_event_open, &attr, pid, pid < 0 || one_in(&actor, 4) ? 0 : -1, -1,
 		     PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	pause_ns(any(a, 30000000));
+	pause_ns(any(&actor, 30000000));
 	shared->events += read(fd, &ns, sizeof(ns)) == sizeof(ns) && ns >= attr.sample_period;
 	close(fd);
 	return 0;
@@ -723,7 +711,7 @@ static bool there_is(const char *program)
 	return !system(command);
 }
 
-static int perf_record(struct actor *a, u32 turn)
+static int perf_record(u32 turn)
 {
 	unsigned long long samples;
 	char command[160];
@@ -731,7 +719,7 @@ static int perf_record(struct actor *a, u32 turn)
 
 	snprintf(command, sizeof(command),
 		 "perf record -a %s -e cpu-clock -F %u -o race.data sleep 0.3 2>&1; rm -f race.data*",
-		 turn % 2 ? "-g" : "", 100 + any(a, 4000));
+		 turn % 2 ? "-g" : "", 100 + any(&actor, 4000));
 	err = run_program(command, "race.data (", &samples);
 	shared->events += !err && samples;
 	return err;
@@ -745,12 +733,11 @@ TEST_F_TIMEOUT(race, perf_record_samples_the_workers, 3600)
 
 static char script[256];
 
-static int bpftrace(struct actor *a, u32 turn)
+static int bpftrace(u32 turn)
 {
 	unsigned long long ticks;
 	int err = run_program(script, "@t: ", &ticks);
 
-	(void)a;
 	(void)turn;
 	shared->events += !err && ticks;
 	return err;
