@@ -81,6 +81,15 @@ static inline void *map_pages(size_t n)
 	return map_private(n * PAGE);
 }
 
+/* Maps @n pages, and an inaccessible page after them. */
+static inline void *pages_guarded(size_t n)
+{
+	char *p = map_pages(n + 1);
+
+	MUST(!mprotect(p + n * PAGE, PAGE, PROT_NONE));
+	return p;
+}
+
 /* Like map_private(), but this memory never has huge pages. */
 static inline void *map_small(size_t size)
 {

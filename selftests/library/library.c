@@ -1248,8 +1248,7 @@ TEST(an_incomplete_or_invalid_record_ends_the_iteration)
 	u8 *p, *buf, whole[1024] __attribute__((aligned(8)));
 	struct profil_record *r;
 
-	p = map_private(2 * size);
-	ASSERT_EQ(0, mprotect(p + size, size, PROT_NONE));
+	p = pages_guarded(1);
 	for (n = 0; n < ARRAY_SIZE(paths); n++) {
 		len += put_record(whole + len, paths[n]);
 		ends[n] = len;

@@ -69,15 +69,6 @@ static const struct command *command(unsigned int cmd, bool descriptor)
 	for (const struct command *(c) = commands; (c) < commands + ARRAY_SIZE(commands); (c)++) \
 		if ((c)->descriptor == (of_descriptor))
 
-/* Maps @n pages, and an inaccessible page after them. */
-static u8 *pages_guarded(u64 n)
-{
-	u8 *p = map_pages(n + 1);
-
-	MUST(!mprotect(p + n * PAGE, PAGE, PROT_NONE));
-	return p;
-}
-
 /*
  * Returns the size above @size that tests try next, if the kernel knows @known bytes. It compares
  * the rest word by word, so some sizes are enough; all sizes up to a page take long.

@@ -96,37 +96,33 @@ static atomic_bool stop_faults;	/* asks the thread that resolves page faults to 
 		      seat, shared->life[seat], shared->at[seat], ##__VA_ARGS__)
 
 /*
- * The desk of a thread: areas for arguments and results, each followed by an unmapped page
+ * The desk of a thread: areas for arguments and results, each followed by an inaccessible page
  */
 
 enum { ARG, STATS, ARRAY, OUT, RACED, AREAS };
 
-#define AREA_SIZE	(4 * PAGE)
+#define AREA_PAGES	4
+#define AREA_SIZE	(AREA_PAGES * PAGE)
 #define POISON		0xc5
 #define STATS_SIZE	512	/* of statistics and the bytes around them */
 
-static __thread char *desk;
-
-static char *area(unsigned int i)
-{
-	return desk + i * (AREA_SIZE + PAGE);
-}
+static __thread char *area[AREAS];
 
 static char *area_end(unsigned int i)
 {
-	return area(i) + AREA_SIZE;
+	return area[i] + AREA_SIZE;
 }
 
 static void desk_make(void)
 {
-	desk = map_private(AREAS * (AREA_SIZE + PAGE));
 	for (unsigned int i = 0; i < AREAS; i++)
-		MUST(!mprotect(area_end(i), PAGE, PROT_NONE));
+		area[i] = pages_guarded(AREA_PAGES);
 }
 
 static void desk_free(void)
 {
-	munmap(desk, AREAS * (AREA_SIZE + PAGE));
+	for (unsigned int i = 0; i < AREAS; i++)
+		munmap(area[i], AREA_SIZE + PAGE);
 }
 
 /*
@@ -382,9 +378,9 @@ static u64 any_stats(struct actor *a)
 		s.size = any(a, one_in(a, 2) ? 5000 : sizeof(s) + 16);
 	if (one_in(a, 16))
 		mutate(a, &s, sizeof(s));
-	memset(area(STATS), POISON, STATS_SIZE);
-	memcpy(area(STATS) + 64, &s, sizeof(s));
-	return addr(area(STATS)) + 64;
+	memset(area[STATS], POISON, STATS_SIZE);
+	memcpy(area[STATS] + 64, &s, sizeof(s));
+	return addr(area[STATS]) + 64;
 }
 
 static pid_t any_pid(struct actor *a)
@@ -431,7 +427,7 @@ struct call {
 	u32 filled;		/* bytes of @arg that are copied to @place */
 	char *place;		/* the argument that the kernel gets */
 	bool exact;		/* only the kernel changes @place, between poison */
-	bool stats;		/* the statistics are in area(STATS) */
+	bool stats;		/* the statistics are in area[STATS] */
 };
 
 static void build_start(struct actor *a, union argument *arg)
@@ -722,7 +718,7 @@ static void change_argument(struct actor *a, struct call *call)
 
 static bool is_on_desk(u64 p)
 {
-	return (p >= addr(area(OUT)) && p < addr(area_end(OUT))) || p == addr(area(STATS)) + 64;
+	return (p >= addr(area[OUT]) && p < addr(area_end(OUT))) || p == addr(area[STATS]) + 64;
 }
 
 /* After all changes, the argument has no address for output that the caller needs. */
@@ -837,9 +833,9 @@ static u32 *raced;
 static bool place_in_race(struct actor *a, struct call *call)
 {
 	(void)a;
-	if (raced != (u32 *)area(RACED) || !racers)
+	if (raced != (u32 *)area[RACED] || !racers)
 		return false;
-	call->place = area(RACED);
+	call->place = area[RACED];
 	memcpy(call->place, &call->arg, call->filled);
 	return true;
 }
@@ -861,7 +857,7 @@ static u32 room_of(const struct call *call)
 static bool place_between_poison(struct actor *a, struct call *call)
 {
 	u32 size = call->arg.size, room = room_of(call), filled = call->filled;
-	char *p = area(ARG) + 64;
+	char *p = area[ARG] + 64;
 
 	call->exact = true;
 	memset(p - 64, POISON, room + 128);
@@ -873,9 +869,9 @@ static bool place_between_poison(struct actor *a, struct call *call)
 	memcpy(before, p - 64, room + 128);
 	for (u32 i = 0; i < ARRAY_SIZE(call->arg.longs); i++)
 		call->stats |= call->command->out & 1U << i &&
-			       call->arg.longs[i] == addr(area(STATS)) + 64;
+			       call->arg.longs[i] == addr(area[STATS]) + 64;
 	if (call->stats)
-		memcpy(stats_before, area(STATS), sizeof(stats_before));
+		memcpy(stats_before, area[STATS], sizeof(stats_before));
 	call->place = p;
 	return true;
 }
@@ -916,11 +912,11 @@ static void check_argument(const struct call *call, int err)
 
 static void check_stats_of(const struct call *call, int err)
 {
-	const struct profil_stats *s = (const void *)(area(STATS) + 64);
+	const struct profil_stats *s = (const void *)(area[STATS] + 64);
 	u32 size = ((struct profil_stats *)(stats_before + 64))->size;
 	u32 written = size < sizeof(*s) ? size : sizeof(*s);
 
-	check_around(call->command->name, stats_before, area(STATS), 64, err ? 0 : written,
+	check_around(call->command->name, stats_before, area[STATS], 64, err ? 0 : written,
 		     sizeof(stats_before));
 	if (!err && size >= sizeof(*s))
 		check_stats(call->command->name, s);
@@ -1165,7 +1161,7 @@ static int act_thread(struct actor *a)
 {
 	if (status_line("Threads") > 6)
 		return -EAGAIN;
-	if (one_in(a, 4) && raced == (u32 *)area(RACED))
+	if (one_in(a, 4) && raced == (u32 *)area[RACED])
 		return actor_thread(a, race);
 	return actor_thread(a, thread);
 }
@@ -1451,7 +1447,7 @@ static void __attribute__((noreturn)) live(struct actor *a)
 
 	kcov_begin(KCOV_FD);
 	desk_make();
-	raced = (u32 *)area(RACED);
+	raced = (u32 *)area[RACED];
 	shared->pids[any(a, PIDS)] = getpid();
 	for (u32 n = any(a, 4); n; n--)
 		quiet(a);

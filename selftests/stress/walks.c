@@ -167,10 +167,8 @@ static void map_stack(void)
 		if (i != ABSENT_PAGE)
 			memset(stack + i * PAGE, 0, PAGE);
 	MUST(!mprotect(stack + NO_ACCESS_PAGE * PAGE, PAGE, PROT_NONE));
-	for (unsigned int i = 0; i < ARRAY_SIZE(desk); i++) {
-		desk[i] = (char *)map_pages(2) + PAGE;
-		MUST(!mprotect(desk[i], PAGE, PROT_NONE));
-	}
+	for (unsigned int i = 0; i < ARRAY_SIZE(desk); i++)
+		desk[i] = (char *)pages_guarded(1) + PAGE;
 }
 
 static void read_maps(void)
