@@ -50,6 +50,13 @@ static inline bool one_in(struct actor *a, u32 n)
 	return any(a, n) == 0;
 }
 
+/* Evaluates to a random one of the values that follow @type, their type. */
+#define ONE_OF(a, type, ...) ({						\
+	const type of_[] = { __VA_ARGS__ };				\
+									\
+	of_[any(a, sizeof(of_) / sizeof(*of_))];			\
+})
+
 /* Returns an actor whose decisions are independent of those of @a. */
 static inline struct actor another(struct actor *a, unsigned int depth)
 {

@@ -8,9 +8,9 @@
 
 #include "kernel.h"
 #include "slots.h"
+#include "users.h"
 
 #include <dirent.h>
-#include <grp.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
@@ -42,12 +42,6 @@ static inline void *shared_make(size_t size)
 	close(fd);
 	MUST(!prctl(PR_SET_CHILD_SUBREAPER, 1));
 	return shared_map(size);
-}
-
-/* Becomes an ordinary user. */
-static inline void drop_root(void)
-{
-	MUST(!setgroups(0, NULL) && !setresgid(1000, 1000, 1000) && !setresuid(1000, 1000, 1000));
 }
 
 static inline int any_session(struct actor *a)
@@ -102,12 +96,11 @@ static inline int act_close(struct actor *a)
 
 static inline int act_limit(struct actor *a)
 {
-	const rlim_t limits[] = { 0, PAGE, 16 * PAGE, 64 * PAGE, 8 << 20, 8 << 20 };
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_MEMLOCK, &limit))
 		return -errno;
-	limit.rlim_cur = limits[any(a, ARRAY_SIZE(limits))];
+	limit.rlim_cur = ONE_OF(a, rlim_t, 0, PAGE, 16 * PAGE, 64 * PAGE, 8 << 20, 8 << 20);
 	if (limit.rlim_cur > limit.rlim_max)
 		limit.rlim_cur = limit.rlim_max;
 	return setrlimit(RLIMIT_MEMLOCK, &limit) ? -errno : 0;

@@ -148,26 +148,22 @@ static u64 any_buffer(struct actor *a)
 /* Returns an address that cannot be written. */
 static u64 any_wild(struct actor *a)
 {
-	const u64 wild[] = {
-		0, 8, PAGE, vdso, vdso - PAGE, vdso + 8, addr(SLOT(0)) - PAGE,
-		addr(SLOT(SLOTS)) + PAGE, addr(SLOT(1)) - 8, 0x7ffffffff000, 0x7fffffffeff8,
-		0x800000000000, 1ULL << 63, 0xffff888000000000, 0xffffffff81000000,
-		0xffffffffff600000, -PAGE, -8, -1,
-	};
-
-	return wild[any(a, ARRAY_SIZE(wild))];
+	return ONE_OF(a, u64,
+		      0, 8, PAGE, vdso, vdso - PAGE, vdso + 8, addr(SLOT(0)) - PAGE,
+		      addr(SLOT(SLOTS)) + PAGE, addr(SLOT(1)) - 8, 0x7ffffffff000, 0x7fffffffeff8,
+		      0x800000000000, 1ULL << 63, 0xffff888000000000, 0xffffffff81000000,
+		      0xffffffffff600000, -PAGE, -8, -1);
 }
 
 static u64 any_number(struct actor *a)
 {
-	static const u64 numbers[] = {
-		0, 1, 2, 3, 4, 7, 8, 16, 255, 256, 1000, 4095, 4096, 4097, 8192, 65535, 65536,
-		65537, 131072, 1 << 20, (1 << 20) + 1, 1 << 24, INT32_MAX, 1ULL << 31, UINT32_MAX,
-		1ULL << 32, 1ULL << 47, INT64_MAX, 1ULL << 63, -8, -2, -1, 9999, 10000, 49999,
-		50000, 1000000, 1000000000,
-	};
+	u64 number = ONE_OF(a, u64,
+			    0, 1, 2, 3, 4, 7, 8, 16, 255, 256, 1000, 4095, 4096, 4097, 8192, 65535,
+			    65536, 65537, 131072, 1 << 20, (1 << 20) + 1, 1 << 24, INT32_MAX,
+			    1ULL << 31, UINT32_MAX, 1ULL << 32, 1ULL << 47, INT64_MAX, 1ULL << 63,
+			    -8, -2, -1, 9999, 10000, 49999, 50000, 1000000, 1000000000);
 
-	return numbers[any(a, ARRAY_SIZE(numbers))] + (one_in(a, 8) ? any(a, 3) - 1ULL : 0);
+	return number + (one_in(a, 8) ? any(a, 3) - 1ULL : 0);
 }
 
 static u64 random64(struct actor *a)
@@ -294,9 +290,8 @@ static void take_pcs(struct profil_range *range)
 
 static struct profil_range any_range(struct actor *a, u64 start, u64 end)
 {
-	static const u32 widths[] = { 2, 4, 8 };
 	struct profil_range range = range_of(start, end, NULL, any_counters(a),
-					     widths[any(a, 3)]);
+					     ONE_OF(a, u32, 2, 4, 8));
 
 	range.buffer = any_buffer(a);
 	/* Complete pages, which no other range needs. */
@@ -355,14 +350,13 @@ static u32 any_ranges(struct actor *a, __u64 *ranges)
 
 static u64 any_period(struct actor *a)
 {
-	static const u64 periods[] = { 3000000, 10000000, 50000000, 200000000 };
-
 	if (!one_in(a, 4))
 		return 0;
 	/* Samples with short periods cost so much CPU time that few calls would be made. */
 	if (one_in(a, 40))
 		return 50000 + any(a, 1000000);
-	return one_in(a, 8) ? any_number(a) : periods[any(a, ARRAY_SIZE(periods))];
+	return one_in(a, 8) ? any_number(a) :
+	       ONE_OF(a, u64, 3000000, 10000000, 50000000, 200000000);
 }
 
 /* Returns an address for statistics: mostly on the desk, between poison; 0 requests none. */
@@ -1128,13 +1122,13 @@ static void act(struct actor *a, unsigned int steps);
 /* A thread that changes the argument of place_in_race() */
 static void *race(void *actor)
 {
-	static const u32 sizes[] = { 0, 8, 24, 32, 40, 56, 64, 96, 168, 4096, 4097, UINT32_MAX };
 	struct actor *a = thread_actor(actor);
 	volatile u32 *words = raced;
 
 	racers++;
 	for (u32 n = 1000 + any(a, 20000); n; n--) {
-		words[0] = sizes[any(a, ARRAY_SIZE(sizes))];
+		words[0] = ONE_OF(a, u32, 0, 8, 24, 32, 40, 56, 64, 96, 168, 4096, 4097,
+				  UINT32_MAX);
 		words[1] = one_in(a, 4) ? any(a, 4) : 0;
 	}
 	racers--;
@@ -1597,7 +1591,7 @@ static pid_t sit_down(FIXTURE_DATA(fuzz) *self, u32 at)
 	seat = at;
 	kcov_move_fd();
 	if (is_root && at % 2)
-		drop_root();
+		become_user(USER);
 	is_root = !geteuid();
 	live(&a);
 }

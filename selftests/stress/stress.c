@@ -126,12 +126,10 @@ static int checked_own_stats(int err, const char *call, const struct profil_stat
 
 static int act_map(struct actor *a)
 {
-	static const enum memory some[] = {
-		ANONYMOUS, ANONYMOUS, ANONYMOUS, HUGE, SHARED, MEMFD, MEMFD_PRIVATE, FORMER,
-	};
+	enum memory kind = ONE_OF(a, enum memory, ANONYMOUS, ANONYMOUS, ANONYMOUS, HUGE, SHARED,
+				  MEMFD, MEMFD_PRIVATE, FORMER);
 
-	return slot_map(a, one_in(a, 20) ? READ_ONLY : some[any(a, ARRAY_SIZE(some))],
-			any(a, SLOTS), 2);
+	return slot_map(a, one_in(a, 20) ? READ_ONLY : kind, any(a, SLOTS), 2);
 }
 
 static int any_cloexec(struct actor *a)
@@ -161,7 +159,6 @@ static int act_userfault(struct actor *a)
 
 static u32 some_ranges(struct actor *a, struct profil_range *ranges)
 {
-	static const u32 widths[] = { 2, 4, 8 };
 	u32 first = any(a, MAX_RANGES), n = any(a, MAX_RANGES - first + 1), i;
 
 	for (i = 0; i < n; i++) {
@@ -169,7 +166,8 @@ static u32 some_ranges(struct actor *a, struct profil_range *ranges)
 		char *buffer = any_slot(a) + any(a, SLOT_PAGES) * PAGE + any(a, 8) * 8;
 
 		ranges[i] = range_of(addr(loops_text) + LOOP_SIZE * loop, loop_at(loop + 1), buffer,
-				     1 + any(a, one_in(a, 8) ? 20000 : 600), widths[any(a, 3)]);
+				     1 + any(a, one_in(a, 8) ? 20000 : 600),
+				     ONE_OF(a, u32, 2, 4, 8));
 		if (one_in(a, 4))
 			ranges[i].scale = 0;
 		if (one_in(a, 40))
@@ -192,9 +190,7 @@ static u32 some_modes(struct actor *a)
 /* Returns 0 for the scheduler's tick, or the period of a clock. */
 static u64 some_period(struct actor *a)
 {
-	static const u64 periods[] = { 0, 0, 50000, 1000000, 200000000 };
-
-	return periods[any(a, ARRAY_SIZE(periods))];
+	return ONE_OF(a, u64, 0, 0, 50000, 1000000, 200000000);
 }
 
 /*
@@ -272,12 +268,11 @@ static u64 any_space(struct actor *a)
 
 static int open_session(struct actor *a, u32 i)
 {
-	static const u32 records[] = { 0, 1, 16, MAX_RECORDS };
 	struct profil_open open = {
 		.modes = some_modes(a),
 		.fork = any(a, 2),
 		.exec = any(a, 2),
-		.nr_records = records[any(a, ARRAY_SIZE(records))],
+		.nr_records = ONE_OF(a, u32, 0, 1, 16, MAX_RECORDS),
 		.period = some_period(a),
 	};
 	int fd;
@@ -598,16 +593,13 @@ static int vm_child(void *actor)
 /* vfork(), and clone() with unusual flags. Waits for the child, because they share errno. */
 static void *clone_thread(void *actor)
 {
-	static const int flags[] = {
-		CLONE_VM | CLONE_VFORK, CLONE_VM | CLONE_VFORK | CLONE_FILES, CLONE_VM,
-		CLONE_VM | CLONE_FILES,
-	};
 	const size_t size = 16 * PAGE;
 	struct actor *a = thread_actor(actor);
+	int flags = ONE_OF(a, int, CLONE_VFORK, CLONE_VFORK | CLONE_FILES, 0, CLONE_FILES);
 	char *stack = map_private(size);
 	pid_t pid;
 
-	pid = clone(vm_child, stack + size, flags[any(a, ARRAY_SIZE(flags))] | SIGCHLD, a);
+	pid = clone(vm_child, stack + size, CLONE_VM | SIGCHLD | flags, a);
 	if (pid > 0) {
 		kids[any(a, ARRAY_SIZE(kids))] = pid;
 		waitpid(pid, NULL, __WALL);
@@ -648,12 +640,11 @@ static int act_wait_for_records(struct actor *a)
 
 static int act_kill(struct actor *a)
 {
-	static const int signals[] = { SIGKILL, SIGKILL, SIGKILL, SIGSTOP, SIGCONT };
 	pid_t pid = kids[any(a, ARRAY_SIZE(kids))];
 
 	if (pid <= 0)
 		return -ESRCH;
-	return kill(pid, signals[any(a, ARRAY_SIZE(signals))]) ? -errno : 0;
+	return kill(pid, ONE_OF(a, int, SIGKILL, SIGKILL, SIGKILL, SIGSTOP, SIGCONT)) ? -errno : 0;
 }
 
 static int act_reap(struct actor *a)
@@ -980,7 +971,7 @@ static pid_t process_start(struct actor *a, bool calm)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setpgid(0, 0);
 	if (is_root && one_in(&b, 2))
-		drop_root();
+		become_user(USER);
 	if (one_in(&b, 4) || calm)
 		exec_self(&b, "calm", 0);
 	act_randomly(&b);

@@ -212,16 +212,13 @@ static u64 any_stack(struct actor *a)
 
 static u64 any_odd(struct actor *a)
 {
-	const u64 odd[] = {
-		0, 1, 8, PAGE, -1, -8, -16, 0x7ffffffff000, 0x7ffffffffff8, 0x800000000000,
-		0xffff888000000000, 0xffffffff81000000, 0xffffffffff600000, 1ULL << 63, INT64_MAX,
-		addr(stack) - 8, addr(stack) + STACK_PAGES * PAGE - 8,
-		addr(stack) + STACK_PAGES * PAGE, addr(stack) + ABSENT_PAGE * PAGE - 8,
-		addr(stack) + NO_ACCESS_PAGE * PAGE - 8, addr(text) - 1,
-		addr(text) + nr_pages * PAGE, addr(loops_text) + 8, addr(&shared),
-	};
-
-	return odd[any(a, ARRAY_SIZE(odd))];
+	return ONE_OF(a, u64,
+		      0, 1, 8, PAGE, -1, -8, -16, 0x7ffffffff000, 0x7ffffffffff8, 0x800000000000,
+		      0xffff888000000000, 0xffffffff81000000, 0xffffffffff600000, 1ULL << 63,
+		      INT64_MAX, addr(stack) - 8, addr(stack) + STACK_PAGES * PAGE - 8,
+		      addr(stack) + STACK_PAGES * PAGE, addr(stack) + ABSENT_PAGE * PAGE - 8,
+		      addr(stack) + NO_ACCESS_PAGE * PAGE - 8, addr(text) - 1,
+		      addr(text) + nr_pages * PAGE, addr(loops_text) + 8, addr(&shared));
 }
 
 /* @at: where the word is */
@@ -257,13 +254,10 @@ static void fill_stack(struct actor *a)
 
 static int32_t any_distance(struct actor *a)
 {
-	const int32_t odd[] = {
-		0, 1, -8, 7, INT32_MAX, INT32_MIN, -1, 4096, 65536, 32767, -32768,
-	};
-
 	switch (any(a, 60)) {
 	case 0:
-		return odd[any(a, ARRAY_SIZE(odd))];
+		return ONE_OF(a, int32_t, 0, 1, -8, 7, INT32_MAX, INT32_MIN, -1, 4096, 65536,
+			      32767, -32768);
 	case 1:
 		return any(a, 200) - 100;
 	default:
@@ -316,10 +310,6 @@ static void make_table(struct actor *a, struct small_table *t)
 
 static u32 any_number(struct actor *a, u32 right)
 {
-	const u32 odd[] = {
-		0, 1, 2, 0x7f, 0xff, 0x3ff, 0x400, 0xffff, 0x10000, 0x7fffffff, 0xffffffff,
-	};
-
 	switch (any(a, 4)) {
 	case 0:
 		return right + any(a, 5) - 2;
@@ -328,7 +318,8 @@ static u32 any_number(struct actor *a, u32 right)
 	case 2:
 		return any(a, UINT32_MAX);
 	default:
-		return odd[any(a, ARRAY_SIZE(odd))];
+		return ONE_OF(a, u32, 0, 1, 2, 0x7f, 0xff, 0x3ff, 0x400, 0xffff, 0x10000,
+			      0x7fffffff, 0xffffffff);
 	}
 }
 
@@ -480,11 +471,6 @@ static int expected_error(const struct small_table *t, const struct profil_unwin
 static void mutate_argument(struct actor *a, struct profil_unwind *arg)
 {
 	u32 *const numbers[] = { &arg->nr_blocks, &arg->nr_rows, &arg->nr_rules };
-	const u64 spaces[] = { 0, UINT64_MAX, space, space + 1 };
-	const u64 starts[] = {
-		1, PAGE, 1ULL << 56, 1ULL << 63, -(u64)PROFIL_UNWIND_CODE_SIZE, UINT64_MAX,
-		addr(text), addr(text) + PAGE, addr(text) + PROFIL_UNWIND_CODE_SIZE,
-	};
 	const u32 i = any(a, 8), was = i < 3 ? *numbers[i] : 0;
 
 	switch (i) {
@@ -495,10 +481,12 @@ static void mutate_argument(struct actor *a, struct profil_unwind *arg)
 		arg->flags = one_in(a, 2) ? any(a, 4) : any_number(a, 0);
 		break;
 	case 5:
-		arg->space = spaces[any(a, ARRAY_SIZE(spaces))];
+		arg->space = ONE_OF(a, u64, 0, UINT64_MAX, space, space + 1);
 		break;
 	case 6:
-		arg->start = starts[any(a, ARRAY_SIZE(starts))];
+		arg->start = ONE_OF(a, u64, 1, PAGE, 1ULL << 56, 1ULL << 63,
+				    -(u64)PROFIL_UNWIND_CODE_SIZE, UINT64_MAX, addr(text),
+				    addr(text) + PAGE, addr(text) + PROFIL_UNWIND_CODE_SIZE);
 		break;
 	case 7:
 		set_key(arg, any(a, TABLES));
