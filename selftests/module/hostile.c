@@ -153,7 +153,7 @@ static bool workers_are_idle(void)
 	return idle == 20;
 }
 
-static int fork_many(bool tick)
+static void fork_many(bool tick)
 {
 	char *page = map_pages(1);
 	struct profil_range *ranges = all_ranges(page, PAGE);
@@ -172,14 +172,13 @@ static int fork_many(bool tick)
 	for (unsigned int i = 0; i < PAUSERS; i++)
 		MUST(killed(pids[i]) == 128 + SIGKILL);
 	MUST(!session_stop(PROCESS, NULL));
-	return 0;
 }
 
 static void expect_paid(struct __test_metadata *_metadata, bool tick)
 {
 	long long workers = kworkers_ns(), paid = children_ns();
 
-	EXPECT_EQ(0, status_in_child(fork_many(tick)));
+	EXPECT_CHILD(fork_many(tick));
 	workers = kworkers_ns() - workers;
 	paid = children_ns() - paid;
 	expect_no_more(_metadata, workers, paid);
@@ -228,19 +227,15 @@ static void *ask_all_the_time(void *unused)
 	return NULL;
 }
 
-static int exit_in_threads(void)
-{
-	users = module_users();
-	be_user();
-	start_beside(ask_all_the_time, 0);
-	in_threads(MAKERS, make_threads);
-	stop_beside();
-	return 0;
-}
-
 TEST_F(hostile, sessions_of_threads_that_have_exited_do_not_accumulate)
 {
-	EXPECT_EQ(0, status_of(spawn(exit_in_threads)));
+	EXPECT_CHILD({
+		users = module_users();
+		be_user();
+		start_beside(ask_all_the_time, 0);
+		in_threads(MAKERS, make_threads);
+		stop_beside();
+	});
 	EXPECT_GE(MOST_LEFT, shared->count);
 }
 
@@ -409,7 +404,7 @@ static int end_in_child(void)
 	return 98;
 }
 
-static int drop_the_right(void)
+static void drop_the_right(void)
 {
 	struct profil_range range = range_of_loops(map_pages(BEYOND), 4);
 	struct profil_stats s;
@@ -423,13 +418,12 @@ static int drop_the_right(void)
 	MUST(!session_stop(PROCESS, &s));
 	MUST(s.locked == BEYOND * PAGE || !s.locked);
 	MUST(session_start(PROCESS, 0, &range, 1) == -EPERM);
-	return 0;
 }
 
 TEST_F(hostile, a_child_does_not_inherit_CAP_IPC_LOCK_that_its_parent_dropped)
 {
 	NEED_ROOT("CAP_IPC_LOCK");
-	EXPECT_EQ(0, status_of(spawn(drop_the_right)));
+	EXPECT_CHILD(drop_the_right());
 }
 
 /*
@@ -632,7 +626,7 @@ static int invalidate_for_ever(void *terabytes)
  * Opens a first session while other processes with this address space keep invalidations of it
  * active. With all the page tables, each takes long.
  */
-static int open_during_invalidations(void)
+TEST_F_CHILD(hostile, invalidations_without_end_do_not_delay_a_session)
 {
 	pid_t children[INVALIDATORS];
 	char *terabytes;
@@ -650,9 +644,6 @@ static int open_during_invalidations(void)
 		kill(children[i], SIGKILL);
 	return own < 0;
 }
-
-TEST_F_CALL(hostile, invalidations_without_end_do_not_delay_a_session,
-	    EXPECT_EQ(0, status_of(spawn(open_during_invalidations))))
 
 /*
  * Calls that wait for a page of user memory
@@ -856,7 +847,7 @@ static u64 cost_of_start(const struct profil_range *ranges, u32 nr)
 	return least;
 }
 
-static int compare_costs(void)
+TEST_F_CHILD(start, takes_time_for_ranges_plus_mappings_not_for_their_product)
 {
 	char *parts = map_in_parts(COST_MAPPINGS), *page = map_pages(1);
 	struct profil_range *in_parts = all_ranges(parts, COST_MAPPINGS * PAGE);
@@ -873,9 +864,6 @@ static int compare_costs(void)
 	MUST(many <= 3 * (one + small));
 	return 0;
 }
-
-TEST_F_CALL(start, takes_time_for_ranges_plus_mappings_not_for_their_product,
-	    EXPECT_EQ(0, status_of(spawn(compare_costs))))
 
 /* @adds: use ADD to a descriptor session instead of START */
 static int start_for_ever(bool adds, size_t mappings)

@@ -191,17 +191,15 @@ TEST_F(lifetime, restarts_add_to_the_counters)
 }
 
 /* The first session of an address space is started while signals arrive all the time. */
-static int start_among_signals(void)
-{
-	MUST(device_fd() >= 0);
-	interrupt_often(50, 0);
-	return try_start(PROCESS) ? 2 : 0;
-}
-
 TEST_F(lifetime, a_start_is_not_interrupted_by_signals)
 {
-	for (unsigned int i = 0; i < 100; i++)
-		ASSERT_EQ(0, status_in_child(start_among_signals()));
+	for (unsigned int i = 0; i < 100; i++) {
+		EXPECT_CHILD({
+			MUST(device_fd() >= 0);
+			interrupt_often(50, 0);
+			start(0);
+		});
+	}
 }
 
 static void expect_refused(struct __test_metadata *_metadata, u32 flags, int error)
@@ -474,39 +472,22 @@ TEST_F(lifetime, session_stays_on_in_a_CLONE_VM_child_after_its_starter_has_exit
  * exit
  */
 
-static int exit_with_session(void)
-{
-	start_both(3);
-	return 0;
-}
-
-static int exit_with_threads(void)
+static void start_with_threads(void)
 {
 	for (unsigned int i = 0; i < 3; i++)
 		thread_start(loop_for_ever, (void *)1);
-	return exit_with_session();
+	start_both(3);
 }
 
-static int be_killed(void)
-{
-	exit_with_threads();
-	kill(getpid(), SIGKILL);
-	return 1;
-}
-
-static int crash(void)
-{
-	exit_with_threads();
-	*(volatile char *)NULL = 0;
-	return 1;
-}
-
-TEST_F_CALL(lifetime, exit_ends_the_session, EXPECT_EQ(0, status_in_child(exit_with_session())))
+TEST_F_CALL(lifetime, exit_ends_the_session, EXPECT_CHILD(start_both(3)))
 TEST_F_CALL(lifetime, exit_with_other_threads_running_ends_the_session,
-	    EXPECT_EQ(0, status_in_child(exit_with_threads())))
+	    EXPECT_CHILD(start_with_threads()))
 TEST_F_CALL(lifetime, SIGKILL_ends_the_session,
-	    EXPECT_EQ(128 + SIGKILL, status_in_child(be_killed())))
-TEST_F_CALL(lifetime, SIGSEGV_ends_the_session, EXPECT_EQ(128 + SIGSEGV, status_in_child(crash())))
+	    EXPECT_EQ(128 + SIGKILL,
+		      status_of(FORK(start_with_threads(); kill(getpid(), SIGKILL)))))
+TEST_F_CALL(lifetime, SIGSEGV_ends_the_session,
+	    EXPECT_EQ(128 + SIGSEGV,
+		      status_of(FORK(start_with_threads(); *(volatile char *)NULL = 0))))
 
 static void *outlive_leader(void *unused)
 {
@@ -657,8 +638,7 @@ FIXTURE_SETUP(unload)
 
 FIXTURE_TEARDOWN(unload)
 {
-	if (self->child > 0)
-		killed(self->child);
+	kill_children();
 	if (!module_is_loaded())
 		EXPECT_EQ(0, module_load(""));
 	EXPECT_TRUE(await(!access(PROFIL_DEVICE, R_OK | W_OK)));
@@ -666,13 +646,8 @@ FIXTURE_TEARDOWN(unload)
 
 /* Runs @run in a child, which exits with its value, until @cond is true. */
 #define START_CHILD(run, cond) do {					\
-	self->child = FORK(_exit(run));					\
+	self->child = SPAWN(run);					\
 	ASSERT_TRUE(await(cond));					\
-} while (0)
-
-#define EXPECT_DONE() do {						\
-	EXPECT_EQ(0, status_of(self->child));				\
-	self->child = 0;						\
 } while (0)
 
 #define ASSERT_USED() do {						\
@@ -706,7 +681,7 @@ static void expect_unload(struct __test_metadata *_metadata, FIXTURE_DATA(unload
 	expect_no_trace(_metadata);
 	ASSERT_EQ(0, module_load(""));
 	++shared->step;
-	EXPECT_DONE();
+	EXPECT_EQ(0, status_of(self->child));
 }
 
 static int stop_between(void)
@@ -773,7 +748,7 @@ TEST_F(unload, succeeds_while_an_ended_session_has_not_been_stopped)
 
 static int tick_for_ever(void)
 {
-	exit_with_threads();
+	start_with_threads();
 	device_close();
 	tick_until_told();
 	return 101;
@@ -783,9 +758,7 @@ TEST_F(unload, succeeds_after_a_sampled_process_was_killed)
 {
 	START_CHILD(tick_for_ever(), shared->step == 1);
 	ASSERT_EQ(-EWOULDBLOCK, module_unload());
-	ASSERT_EQ(0, kill(self->child, SIGKILL));
-	EXPECT_EQ(128 + SIGKILL, status_of(self->child));
-	self->child = 0;
+	EXPECT_EQ(128 + SIGKILL, killed(self->child));
 	EXPECT_TRUE(await(module_unload() == 0));
 	expect_no_trace(_metadata);
 }
@@ -812,7 +785,7 @@ TEST_F(unload, is_refused_while_the_child_of_a_fork_has_a_session)
 	START_CHILD(stop_before_child(), shared->step == 2);
 	ASSERT_USED();
 	++shared->step;
-	EXPECT_DONE();
+	EXPECT_EQ(0, status_of(self->child));
 	EXPECT_TRUE(await(module_unload() == 0));
 	expect_no_trace(_metadata);
 }
@@ -863,7 +836,7 @@ TEST_F(unload, is_refused_while_sessions_pass_from_parent_to_child)
 	EXPECT_EQ(CHAIN, chain->length) {
 		TH_LOG("after generation %d: %d", chain->length, err);
 	}
-	EXPECT_DONE();
+	EXPECT_EQ(0, status_of(self->child));
 	EXPECT_TRUE(await(kill(chain->last, 0) && errno == ESRCH));
 	EXPECT_TRUE(await(!module_is_loaded() || !module_unload()));
 	expect_no_trace(_metadata);
@@ -891,7 +864,7 @@ TEST_F_TIMEOUT(unload, and_load_succeed_while_another_process_forks, 150)
 		ASSERT_EQ(0, module_load(""));
 	}
 	++shared->step;
-	EXPECT_DONE();
+	EXPECT_EQ(0, status_of(self->child));
 }
 
 TEST_HARNESS_MAIN

@@ -70,22 +70,22 @@ FIXTURE_TEARDOWN(limits)
 }
 
 /* Returns the exit status of a child that runs @work() in the cgroup. */
-static int status_in_cgroup(int (*work)(void))
+static int status_in_cgroup(void (*work)(void))
 {
-	return status_of(SPAWN(file_write(CGROUP "/cgroup.procs", "0") ?: work()));
+	return status_of(SPAWN(file_write(CGROUP "/cgroup.procs", "0") ?: (work(), 0)));
 }
 
 #define NEED_CGROUP()	SKIP_IF(self->why_not, "%s", self->why_not)
 
-/* A test whose body runs in a child in the cgroup: it returns 0, or the step that failed. */
+/* A test whose body runs in a child in the cgroup. */
 #define TEST_IN_CGROUP(name)						\
-	static int name##_in_cgroup(void);				\
+	static void name##_in_cgroup(void);				\
 	TEST_F(limits, name)						\
 	{								\
 		NEED_CGROUP();						\
 		EXPECT_EQ(0, status_in_cgroup(name##_in_cgroup));	\
 	}								\
-	static int name##_in_cgroup(void)
+	static void name##_in_cgroup(void)
 
 /* Opens a session once before, so that memory that is allocated only once does not count. */
 static long long held_before(void)
@@ -200,7 +200,6 @@ TEST_IN_CGROUP(sessions_are_charged_to_the_cgroup)
 	must_hold(before, MAX_OPEN * 4096UL);
 	close_sessions();
 	must_return_to(before);
-	return 0;
 }
 
 static struct profil_range *ranges;
@@ -247,7 +246,6 @@ TEST_IN_CGROUP(ranges_are_charged_to_the_cgroup)
 	must_hold(before, opened * RANGES * sizeof(*ranges));
 	close_sessions();
 	must_return_to(before);
-	return 0;
 }
 
 TEST_IN_CGROUP(records_are_charged_to_the_cgroup)
@@ -261,7 +259,6 @@ TEST_IN_CGROUP(records_are_charged_to_the_cgroup)
 	must_hold(before, s.locked);
 	close(fd);
 	must_return_to(before);
-	return 0;
 }
 
 #define CHILDREN	64
@@ -309,7 +306,6 @@ TEST_IN_CGROUP(sessions_that_children_inherit_are_charged_to_the_cgroup)
 	MUST(with - without >= least);
 	MUST(!session_stop(PROCESS, NULL));
 	must_return_to(before);
-	return 0;
 }
 
 /*
@@ -345,7 +341,6 @@ TEST_IN_CGROUP(arguments_are_charged_to_the_cgroup)
 	thread_end(thread);
 	close(uffd);
 	must_return_to(before);
-	return 0;
 }
 
 /*
@@ -377,7 +372,6 @@ TEST_IN_CGROUP(calls_that_exceed_a_small_cgroup_fail_with_ENOMEM)
 	must_return_to(before);
 	fill(more_ranges, 0);
 	must_return_to(before);
-	return 0;
 }
 
 /* Opens the largest rings until there is no memory. */
@@ -394,10 +388,9 @@ TEST_IN_CGROUP(rings_that_exceed_a_cgroup_fail_and_no_process_is_killed)
 		});
 	} while (new >= 0);
 	MUST(new == -ENOMEM);
-	return 0;
 }
 
-static int fill_until_killed(void)
+static void fill_until_killed(void)
 {
 	make_targets_and_ranges();
 	MUST(!file_write(CGROUP "/memory.max", "33554432"));
@@ -406,7 +399,6 @@ static int fill_until_killed(void)
 			for (;;)
 				pause();
 	pause();
-	return 0;
 }
 
 TEST_F(limits, a_process_killed_by_the_OOM_killer_leaks_nothing)
