@@ -54,13 +54,8 @@ static int burn_in_range(void *unused)
 /* A child with a pending session, which ends with the exec, as the other process has a tick. */
 static int exec_during_tick(void)
 {
-	static char stack[65536] __attribute__((aligned(16)));
-	pid_t other;
-
 	run_on_cpu(0);
-	other = clone(burn_in_range, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
-	MUST(other > 0);
-	shared->step = other;
+	shared->step = clone_vm(burn_in_range, 0, NULL);
 	await_delay();
 	return execl("/bin/true", "true", NULL);
 }

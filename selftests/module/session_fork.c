@@ -142,13 +142,11 @@ static int is_one_target_more(void)
 /* The thread forks while a process that shares its memory is a target as well, and later. */
 TEST_F(session, of_a_thread_and_a_process_in_one_address_space_follows_a_fork_once)
 {
-	static char stack[65536] __attribute__((aligned(16)));
 	struct profil_range range = range_of_loops(page, 4);
 	pid_t beside;
 
 	fd = must_open(.fork = PROFIL_FORK_SHARE);
-	beside = clone(join_when_told, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
-	ASSERT_LT(0, beside);
+	beside = clone_vm(join_when_told, 0, NULL);
 	child_note(beside);
 	must_sample(fd, PROFIL_SCOPE_THREAD, &range, 1);
 	shared->step = 1;
