@@ -394,16 +394,6 @@ TEST_F_CALL(hostile, a_thread_with_the_maximum_of_clocks_can_still_be_attached,
 
 #define BEYOND		64	/* pages, beyond the limit */
 
-/* In a child whose parent dropped CAP_IPC_LOCK: returns the reason why its session ended. */
-static int end_in_child(void)
-{
-	struct profil_stats s;
-
-	if (loop_until(0, session_stats(PROCESS, &s) || s.state != PROFIL_STATE_ON || s.hit))
-		return session_stats(PROCESS, &s) ? 99 : ENDED(s.end);
-	return 98;
-}
-
 static void drop_the_right(void)
 {
 	struct profil_range range = range_of_loops(map_pages(BEYOND), 4);
@@ -413,7 +403,10 @@ static void drop_the_right(void)
 	limit_memlock(16 * PAGE);
 	MUST(!session_start(PROCESS, 0, &range, 1));
 	become_user(USER);
-	MUST(status_in_child(end_in_child()) == ENDED(PROFIL_END_LIMIT));
+	MUST(!status_of(FORK({
+		loop_until(0, session_stats(PROCESS, &s) || s.state != PROFIL_STATE_ON || s.hit);
+		MUST(s.end == PROFIL_END_LIMIT);
+	})));
 	/* The parent's own session stays on. */
 	MUST(!session_stop(PROCESS, &s));
 	MUST(s.locked == BEYOND * PAGE || !s.locked);

@@ -285,19 +285,19 @@ static void receive_and_close(void)
 	}
 }
 
-static int end_of_session(void)
+/* Three children, one after the other, evaluate the expression, which is 0. */
+#define CHILDREN(status) do {				\
+	for (unsigned int i_ = 0; i_ < 3; i_++)		\
+		MUST(!status_in_child(status));		\
+} while (0)
+
+/* The session of each child ends for the reason @end. */
+static void have_children_without_session(u32 end)
 {
 	struct profil_stats s;
 
-	MUST(loop_until(0, session_stats(PROCESS, &s) || s.state == PROFIL_STATE_ENDED));
-	return ENDED(s.end);
-}
-
-/* Three children, one after the other, whose session ends for the reason @end */
-static void have_children_without_session(u32 end)
-{
-	for (unsigned int i = 0; i < 3; i++)
-		MUST(status_in_child(end_of_session()) == ENDED(end));
+	CHILDREN(!loop_until(0, session_stats(PROCESS, &s) || s.state == PROFIL_STATE_ENDED) ||
+		 s.end != end);
 }
 
 static void have_children_after_advice(int advice)
@@ -331,12 +331,6 @@ FIXTURE_VARIANT(death) {
 	}
 
 #define DEATH(name, status, ...)	DEATH_IN(false, name, status, __VA_ARGS__)
-
-/* Three children, one after the other, evaluate the expression, which is 0. */
-#define CHILDREN(status) do {				\
-	for (unsigned int i_ = 0; i_ < 3; i_++)		\
-		MUST(!status_in_child(status));		\
-} while (0)
 
 /*
  * Each child inherits one session, which its first call sets up. The kernel notices signals within

@@ -981,8 +981,7 @@ TEST_F(inject, setup_of_inherited_sessions_at_random_while_children_are_killed)
 		if (i >= 100)
 			continue;
 		told->enough = false;
-		*one = FORK(prctl(PR_SET_PDEATHSIG, SIGKILL);
-			    _exit(session_when_told(told, i % 3 == 0)));
+		*one = SPAWN(session_when_told(told, i % 3 == 0));
 		if (i % 5 == 0)
 			kill(*one, SIGKILL);
 	}
