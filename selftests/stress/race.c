@@ -386,16 +386,6 @@ static void against_memory(struct actor *a, bool moves)
 	shared->rounds++;
 }
 
-static void against_munmap(struct actor *a)
-{
-	against_memory(a, false);
-}
-
-static void against_mremap(struct actor *a)
-{
-	against_memory(a, true);
-}
-
 static void against_fork(struct actor *a)
 {
 	memset(counters, 0, sizeof(counters));
@@ -520,22 +510,26 @@ FIXTURE_TEARDOWN(race)
 	expect_same_usage(_metadata, &self->before);
 }
 
-/* A race of ticks with what the workers do */
-#define TEST_AGAINST(name, worker, events)				\
+/* A race of ticks with what the workers do: @call, with the actor a */
+#define TEST_AGAINST(name, call, events)				\
+	static void work_on_##name(struct actor *a)			\
+	{								\
+		call;							\
+	}								\
 	TEST_F_TIMEOUT(race, name, 3600)				\
 	{								\
-		run_race(_metadata, worker, NULL, events);		\
+		run_race(_metadata, work_on_##name, NULL, events);	\
 	}
 
-TEST_AGAINST(tick_against_stop, against_stop,
+TEST_AGAINST(tick_against_stop, against_stop(a),
 	     "sessions that were stopped while another thread was sampled")
-TEST_AGAINST(tick_against_exit, against_exit, "processes that ended while they were sampled")
-TEST_AGAINST(tick_against_exec, against_exec, "ticks in the middle of an exec")
-TEST_AGAINST(tick_against_munmap, against_munmap,
+TEST_AGAINST(tick_against_exit, against_exit(a), "processes that ended while they were sampled")
+TEST_AGAINST(tick_against_exec, against_exec(a), "ticks in the middle of an exec")
+TEST_AGAINST(tick_against_munmap, against_memory(a, false),
 	     "sessions that counted when their buffer was gone")
-TEST_AGAINST(tick_against_mremap, against_mremap,
+TEST_AGAINST(tick_against_mremap, against_memory(a, true),
 	     "sessions that counted when their buffer was gone")
-TEST_AGAINST(tick_against_fork, against_fork, "children that were sampled")
+TEST_AGAINST(tick_against_fork, against_fork(a), "children that were sampled")
 
 /*
  * Races with changes of something that the tick depends on
