@@ -1497,7 +1497,7 @@ FIXTURE(fuzz) {
 	pid_t pids[SEATS];
 	u32 at[SEATS];		/* calls when last seen */
 	u64 since[SEATS];	/* and the time of their last change */
-	char ksm[16], pages[16], expedited[16], dir[32];
+	char ksm[16], pages[16], expedited[16];
 	pid_t fuse;
 };
 
@@ -1505,7 +1505,7 @@ FIXTURE(fuzz) {
 
 static void prepare_as_root(struct __test_metadata *_metadata, FIXTURE_DATA(fuzz) *self)
 {
-	char path[64];
+	char dir[] = "/tmp/fuzz.XXXXXX", path[64];
 	int err;
 
 	move_fd(pci_memory_open(), DEVICE_FD, O_CLOEXEC);
@@ -1517,19 +1517,16 @@ static void prepare_as_root(struct __test_metadata *_metadata, FIXTURE_DATA(fuzz
 	if (err)
 		TH_LOG("no swap: %s", strerror(-err));
 
-	strcpy(self->dir, "/tmp/fuzz.XXXXXX");
-	if (!mkdtemp(self->dir))
-		self->dir[0] = 0;
-	self->fuse = self->dir[0] ? fuse_start(self->dir, self->seed) : -errno;
+	self->fuse = mkdtemp(dir) ? fuse_start(dir, self->seed) : -errno;
 	if (self->fuse < 0) {
 		TH_LOG("no FUSE: %s", strerror(-self->fuse));
 		return;
 	}
-	snprintf(path, sizeof(path), "%s/" FUSE_FILE, self->dir);
+	snprintf(path, sizeof(path), "%s/" FUSE_FILE, dir);
 	move_fd(open(path, O_RDWR | O_CLOEXEC), FILE_FD, O_CLOEXEC);
 	/* The server runs as long as the file is open. */
-	umount2(self->dir, MNT_DETACH);
-	rmdir(self->dir);
+	umount2(dir, MNT_DETACH);
+	rmdir(dir);
 }
 
 FIXTURE_SETUP(fuzz)
