@@ -15,6 +15,9 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
+#define PROCESS	PROFIL_SCOPE_PROCESS
+#define THREAD	PROFIL_SCOPE_THREAD
+
 static inline u32 state_of(u32 scope)
 {
 	struct profil_stats s;

@@ -16,8 +16,6 @@
 #include "process.h"
 #include "users.h"
 
-#define PROCESS		PROFIL_SCOPE_PROCESS
-#define THREAD		PROFIL_SCOPE_THREAD
 #define KERNEL_ADDRESS	0xffff888000001000ULL
 #define POISON		0xa5
 

@@ -13,8 +13,6 @@
 #include "tags.h"
 #include "users.h"
 
-#define PROCESS		PROFIL_SCOPE_PROCESS
-#define THREAD		PROFIL_SCOPE_THREAD
 #define KERNEL_ADDRESS	0xffff888000001000ULL
 #define NO_ADDRESS	0x0000900000000000ULL	/* not canonical, neither user nor kernel */
 

@@ -11,8 +11,6 @@
 #include "process.h"
 #include "threads.h"
 
-#define PROCESS		PROFIL_SCOPE_PROCESS
-#define THREAD		PROFIL_SCOPE_THREAD
 #define MS		1000000U
 #define N64_NS		50000U		/* PROF_MIN_INTERVAL of the N64 */
 #define FREEBSD_NS	123031U		/* profhz: 8,128 Hz */

@@ -10,7 +10,6 @@
 #include "loop.h"
 #include "process.h"
 
-#define PROCESS		PROFIL_SCOPE_PROCESS
 #define NR_COUNTERS	8
 #define OUTSIDE		UINT64_MAX
 

@@ -15,7 +15,6 @@
 
 #define TAINTED		"/proc/sys/kernel/tainted"
 #define WARNED		(1 << 7 | 1 << 9)	/* the kernel has died, or has warned */
-#define PROCESS		PROFIL_SCOPE_PROCESS
 #define NAME		"slowly"		/* of a task that is delayed; not the program */
 
 FIXTURE(delayed) {

@@ -14,9 +14,6 @@
 #include "threads.h"
 #include "users.h"
 
-#define PROCESS	PROFIL_SCOPE_PROCESS
-#define THREAD	PROFIL_SCOPE_THREAD
-
 #define SIZE	(4 * PAGE)
 #define STRIDE	(SIZE / LOOPS)	/* bytes: two counters in each page */
 

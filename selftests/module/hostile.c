@@ -18,9 +18,6 @@
 #include "held.h"
 #include "usage.h"
 
-#define PROCESS		PROFIL_SCOPE_PROCESS
-#define THREAD		PROFIL_SCOPE_THREAD
-
 static struct profil_query query;
 
 /* The functions of a fixture that only prepares */

@@ -25,8 +25,6 @@
 #include "users.h"
 
 #define PAGES		3UL
-#define PROCESS		PROFIL_SCOPE_PROCESS
-#define THREAD		PROFIL_SCOPE_THREAD
 #define CGROUP		CGROUPS "/profil-leak"
 
 /* Only root can let CPUs add their parts to the counts: see pinned_pages(). */

@@ -15,8 +15,6 @@
 
 #include "fixture.h"
 
-#define PROCESS	PROFIL_SCOPE_PROCESS
-#define THREAD	PROFIL_SCOPE_THREAD
 #define SELF	"/proc/self/exe"
 
 static u32 other[PAGE_MAX / sizeof(u32)] PAGE_ALIGNED;

@@ -27,7 +27,6 @@
 
 #define CGROUP		CGROUPS "/profil-limits"
 
-#define PROCESS		PROFIL_SCOPE_PROCESS
 #define MAX_OPEN	1024U		/* sessions of one creator */
 #define MAX_COPIES	65536U
 #define RANGES		1024U		/* the maximum of a session, and of an address space */

@@ -22,8 +22,6 @@
 #include "swap_area.h"
 #include "threads.h"
 
-#define PROCESS		PROFIL_SCOPE_PROCESS
-#define THREAD		PROFIL_SCOPE_THREAD
 #define SIZE		(4 * PAGE)
 #define LAST		(SIZE / 4 - 1)	/* index of the last counter */
 

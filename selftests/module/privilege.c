@@ -34,9 +34,6 @@
 #include "send.h"
 #include "users.h"
 
-#define PROCESS		PROFIL_SCOPE_PROCESS
-#define THREAD		PROFIL_SCOPE_THREAD
-#define USER		1000	/* an ordinary user, for root */
 #define OTHER		1001	/* another ordinary user */
 #define RECORDS		8192U	/* more than any test leaves unread */
 #define ROUNDS		6

@@ -21,7 +21,6 @@
 #include "users.h"
 
 #define RECORDS		1024U
-#define USER		1000	/* an ordinary user, for root */
 #define DEPTH		127U	/* the maximum */
 #define TICKS		20U	/* that a test waits for */
 

@@ -13,9 +13,6 @@
 #include "process.h"
 #include "threads.h"
 
-#define PROCESS	PROFIL_SCOPE_PROCESS
-#define THREAD	PROFIL_SCOPE_THREAD
-
 #define MAX_THREADS	8
 
 static union {

@@ -22,7 +22,6 @@
 #define DEPTH		127U
 #define TICKS		20U	/* that a test waits for */
 #define BURST		0x80000UL	/* iterations of a loop */
-#define USER		1000	/* an ordinary user, for root */
 #define BIG_FRAME	30000	/* bytes */
 #define MUCH		(1UL << 20)	/* bytes: a write of these takes many ticks */
 #define REGISTER_MIN	6		/* r11, in struct pt_regs */
