@@ -300,7 +300,6 @@ static void have_children_without_session(u32 end)
 
 static void have_children_after_advice(int advice)
 {
-	be_profiled();
 	MUST(!madvise((void *)(uintptr_t)range.buffer, PAGES * PAGE, advice));
 	have_children_without_session(PROFIL_END_BUFFER);
 }
@@ -328,37 +327,22 @@ FIXTURE_VARIANT(death) {
 		.needs_cgroup = cgroup,			\
 	}
 
-#define DEATH(name, status, ...)	DEATH_IN(false, name, status, __VA_ARGS__)
+/* The same, after be_profiled() */
+#define DEATH(name, status, ...)	DEATH_IN(false, name, status, be_profiled(); __VA_ARGS__)
 
-/*
- * Each child inherits one session, which its first call sets up. The kernel notices signals within
- * the call.
- */
-#define FIRST_CALLS(call) do {						\
-	struct profil_stats s __attribute__((unused));			\
-									\
-	MUST(!session_start(PROCESS, 0, &range, 1));			\
-	CHILDREN(({ interrupt_often(100, SA_RESTART); !(call); }));	\
-} while (0)
-
-DEATH(by_exit, 0, {
-	be_profiled();
-});
+DEATH(by_exit, 0);
 
 DEATH(by_exit_with_a_thread, 0, {
-	be_profiled();
 	run_thread();
 	loop_spend(0, 1, tick_ns());
 });
 
 DEATH(after_the_leader, 0, {
-	be_profiled();
 	thread_start(outlive_the_leader, (void *)(intptr_t)getpid());
 	syscall(SYS_exit, 0);
 });
 
 DEATH(by_SIGKILL, 128 + SIGKILL, {
-	be_profiled();
 	run_thread();
 	kill(getpid(), SIGKILL);
 });
@@ -367,7 +351,6 @@ DEATH(by_SIGSEGV, 128 + SIGSEGV, {
 	struct rlimit no_core = { 0, 0 };
 
 	MUST(!setrlimit(RLIMIT_CORE, &no_core));
-	be_profiled();
 	run_thread();
 	kill(getpid(), SIGSEGV);
 	/* The other thread may take the signal. */
@@ -375,48 +358,31 @@ DEATH(by_SIGSEGV, 128 + SIGSEGV, {
 		pause();
 });
 
-DEATH(by_exec, 0, {
-	be_profiled();
-	exec_new_program(NEW_PROGRAM "=spend");
-});
+DEATH(by_exec, 0, exec_new_program(NEW_PROGRAM "=spend"));
 
 DEATH(by_exec_of_a_thread, 0, {
-	be_profiled();
 	run_thread();
 	thread_start(exec_new_program, NEW_PROGRAM "=spend");
 	for (;;)
 		pause();
 });
 
-DEATH(after_an_exec_that_is_followed, 0, {
-	be_profiled();
-	MUST(!status_in_child(join_and_exec()));
-});
+DEATH(after_an_exec_that_is_followed, 0, MUST(!status_in_child(join_and_exec())));
 
 DEATH(after_vfork_and_exec, 0, {
-	pid_t pid;
+	pid_t pid = vfork();
 
-	be_profiled();
-	pid = vfork();
 	if (!pid)
 		exec_new_program(NEW_PROGRAM "=spend");
 	MUST(!status_of(pid));
 });
 
-DEATH(after_children_without_a_tick, 0, {
-	be_profiled();
-	CHILDREN(0);
-});
-
-DEATH(after_children_with_a_tick, 0, {
-	be_profiled();
-	CHILDREN(({ loop_spend(0, 2, tick_ns()); 0; }));
-});
+DEATH(after_children_without_a_tick, 0, CHILDREN(0));
+DEATH(after_children_with_a_tick, 0, CHILDREN(({ loop_spend(0, 2, tick_ns()); 0; })));
 
 DEATH(after_children_with_a_call, 0, {
 	struct profil_stats s;
 
-	be_profiled();
 	CHILDREN(session_stats(PROCESS, &s) || descriptor_stats(fds[0], &s) ||
 		 descriptor_stats(fds[1], &s));
 });
@@ -426,7 +392,6 @@ DEATH(before_the_child, 0, {
 	int alive[2];
 	char c;
 
-	be_profiled();
 	MUST(!pipe(alive));
 	FORK({
 		close(alive[1]);
@@ -435,36 +400,36 @@ DEATH(before_the_child, 0, {
 	});
 });
 
-DEATH(after_STATS_of_children_with_signals, 0, {
-	FIRST_CALLS(!session_stats(PROCESS, &s) && s.state == PROFIL_STATE_ON);
-});
+/*
+ * Each child inherits one session, which its first call sets up. The kernel notices signals within
+ * the call.
+ */
+#define DEATH_AFTER_CALL(name, call)						\
+	DEATH_IN(false, name, 0, {						\
+		struct profil_stats s __attribute__((unused));			\
+										\
+		MUST(!session_start(PROCESS, 0, &range, 1));			\
+		CHILDREN(({ interrupt_often(100, SA_RESTART); !(call); }));	\
+	})
 
-DEATH(after_STOP_of_children_with_signals, 0, {
-	FIRST_CALLS(!session_stop(PROCESS, NULL));
-});
+DEATH_AFTER_CALL(after_STATS_of_children_with_signals,
+		 !session_stats(PROCESS, &s) && s.state == PROFIL_STATE_ON);
+DEATH_AFTER_CALL(after_STOP_of_children_with_signals, !session_stop(PROCESS, NULL));
+DEATH_AFTER_CALL(after_START_of_children_with_signals,
+		 session_start(PROCESS, 0, &range, 1) == -EBUSY);
+DEATH_AFTER_CALL(after_OPEN_of_children_with_signals,
+		 must_open() >= 0 && !session_stats(PROCESS, &s) && s.locked == PAGES * PAGE);
 
-DEATH(after_START_of_children_with_signals, 0, {
-	FIRST_CALLS(session_start(PROCESS, 0, &range, 1) == -EBUSY);
-});
-
-DEATH(after_OPEN_of_children_with_signals, 0, {
-	FIRST_CALLS(must_open() >= 0 && !session_stats(PROCESS, &s) && s.locked == PAGES * PAGE);
-});
-
-DEATH(after_threads, 0, {
-	be_profiled();
-	in_threads(4, exit_with_a_session);
-});
+DEATH(after_threads, 0, in_threads(4, exit_with_a_session));
 
 /* The last copies of the descriptors are in messages that are never received. */
 DEATH(with_descriptors_on_their_way, 0, {
-	be_profiled();
 	MUST(!socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
 	send_and_close();
 });
 
 /* Another process closes the last copies of the descriptors. */
-DEATH(after_others_close_its_descriptors, 0, {
+DEATH_IN(false, after_others_close_its_descriptors, 0, {
 	pid_t other;
 
 	MUST(!socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
@@ -475,13 +440,13 @@ DEATH(after_others_close_its_descriptors, 0, {
 });
 
 /* The last copies are used and closed after the creator has exited. */
-DEATH(after_the_creator_of_its_descriptors, 0, {
+DEATH_IN(false, after_the_creator_of_its_descriptors, 0, {
 	MUST(!socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
 	MUST(!status_of(FORK({ be_profiled(); send_and_close(); })));
 	receive_and_close();
 });
 
-DEATH(after_children_beyond_the_limit, 0, {
+DEATH_IN(false, after_children_beyond_the_limit, 0, {
 	become_user(USER);
 	be_profiled();
 	limit_memlock(0);
@@ -490,11 +455,7 @@ DEATH(after_children_beyond_the_limit, 0, {
 
 DEATH(after_DONTFORK, 0, have_children_after_advice(MADV_DONTFORK));
 DEATH(after_WIPEONFORK, 0, have_children_after_advice(MADV_WIPEONFORK));
-
-DEATH(without_the_buffer, 0, {
-	be_profiled();
-	MUST(!munmap((void *)(uintptr_t)range.buffer, PAGES * PAGE));
-});
+DEATH(without_the_buffer, 0, MUST(!munmap((void *)(uintptr_t)range.buffer, PAGES * PAGE)));
 
 /* The process writes more memory than the cgroup allows. */
 DEATH_IN(true, for_want_of_memory, 128 + SIGKILL, {
