@@ -41,19 +41,13 @@ static inline int delay_load(const char *params)
 {
 	char path[PATH_MAX];
 	struct utsname uts;
-	int module, err;
 
 	/* A test that failed may have left it, with calls that it holds. */
 	delay_release();
 	await(!delay_unload());
 	uname(&uts);
 	snprintf(path, sizeof(path), "/lib/modules/%s/updates/profil_delay.ko", uts.release);
-	module = open(path, O_RDONLY | O_CLOEXEC);
-	if (module < 0)
-		return -errno;
-	err = syscall(SYS_finit_module, module, params, 0) < 0 ? -errno : 0;
-	close(module);
-	return err;
+	return ko_load(path, params);
 }
 
 /* Loads profil_delay.ko; if that is not possible, skips the test. */

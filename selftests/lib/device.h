@@ -132,21 +132,22 @@ static inline int device_query(struct profil_query *q)
 	return device_ioctl(PROFIL_IOC_QUERY, q);
 }
 
+static inline int session_start_as(struct profil_start start, const struct profil_range *ranges,
+				   u32 nr_ranges)
+{
+	start.size = sizeof(start);
+	start.nr_ranges = nr_ranges;
+	start.ranges = addr(ranges);
+	return device_ioctl(PROFIL_IOC_START, &start);
+}
+
 /* @period: in ns; 0 selects the scheduler's ticks. */
 static inline int clock_start(u32 scope, u32 flags, u64 period,
 			      const struct profil_range *ranges, u32 nr_ranges)
 {
-	struct profil_start start = {
-		.size = sizeof(start),
-		.flags = flags,
-		.scope = scope,
-		.modes = MODES_ALL,
-		.nr_ranges = nr_ranges,
-		.ranges = addr(ranges),
-		.period = period,
-	};
-
-	return device_ioctl(PROFIL_IOC_START, &start);
+	return session_start_as((struct profil_start){
+		.flags = flags, .scope = scope, .modes = MODES_ALL, .period = period,
+	}, ranges, nr_ranges);
 }
 
 static inline int session_start(u32 scope, u32 flags, const struct profil_range *ranges,
@@ -155,10 +156,18 @@ static inline int session_start(u32 scope, u32 flags, const struct profil_range 
 	return clock_start(scope, flags, 0, ranges, nr_ranges);
 }
 
-static inline int session_stats(u32 scope, struct profil_stats *stats)
+/* Clears statistics before a call stores them. @stats: or NULL */
+static inline void stats_prepare(struct profil_stats *stats)
 {
+	if (!stats)
+		return;
 	memset(stats, 0, sizeof(*stats));
 	stats->size = sizeof(*stats);
+}
+
+static inline int session_stats(u32 scope, struct profil_stats *stats)
+{
+	stats_prepare(stats);
 	stats->scope = scope;
 	return device_ioctl(PROFIL_IOC_STATS, stats);
 }
@@ -172,10 +181,7 @@ static inline int session_stop(u32 scope, struct profil_stats *stats)
 		.stats = addr(stats),
 	};
 
-	if (stats) {
-		memset(stats, 0, sizeof(*stats));
-		stats->size = sizeof(*stats);
-	}
+	stats_prepare(stats);
 	return device_ioctl(PROFIL_IOC_STOP, &stop);
 }
 
@@ -275,8 +281,7 @@ static inline int descriptor_begin(int fd, u32 scope, const struct profil_range 
 
 static inline int descriptor_stats(int fd, struct profil_stats *stats)
 {
-	memset(stats, 0, sizeof(*stats));
-	stats->size = sizeof(*stats);
+	stats_prepare(stats);
 	return descriptor_ioctl(fd, PROFIL_IOC_STATS, stats);
 }
 
@@ -288,10 +293,7 @@ static inline int descriptor_disable(int fd, struct profil_stats *stats)
 		.stats = addr(stats),
 	};
 
-	if (stats) {
-		memset(stats, 0, sizeof(*stats));
-		stats->size = sizeof(*stats);
-	}
+	stats_prepare(stats);
 	return descriptor_ioctl(fd, PROFIL_IOC_DISABLE, &disable);
 }
 
@@ -307,10 +309,7 @@ static inline int descriptor_snapshot(int fd, u32 flags, const struct profil_cop
 		.stats = addr(stats),
 	};
 
-	if (stats) {
-		memset(stats, 0, sizeof(*stats));
-		stats->size = sizeof(*stats);
-	}
+	stats_prepare(stats);
 	return descriptor_ioctl(fd, PROFIL_IOC_SNAPSHOT, &snapshot);
 }
 

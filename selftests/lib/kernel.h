@@ -360,6 +360,18 @@ static inline int module_unload(void)
 	return syscall(SYS_delete_module, "profil", O_NONBLOCK) < 0 ? -errno : 0;
 }
 
+/* Loads the module in the file @ko: 0, or a negative errno. */
+static inline int ko_load(const char *ko, const char *params)
+{
+	int fd = open(ko, O_RDONLY | O_CLOEXEC), err;
+
+	if (fd < 0)
+		return -errno;
+	err = syscall(SYS_finit_module, fd, params, 0) < 0 ? -errno : 0;
+	close(fd);
+	return err;
+}
+
 /*
  * Loads the module with @params: 0, or a negative errno. PROFIL_KO names the file; the default is
  * the place where depmod looks first, or that of a driver in the kernel's tree.
@@ -370,7 +382,6 @@ static inline int module_load(const char *params)
 	const char *ko = getenv("PROFIL_KO");
 	char path[PATH_MAX];
 	struct utsname uts;
-	int fd, err = 0;
 
 	uname(&uts);
 	for (unsigned int i = 0; !ko && i < 2; i++) {
@@ -379,13 +390,7 @@ static inline int module_load(const char *params)
 		if (i || !access(path, F_OK))
 			ko = path;
 	}
-	fd = open(ko, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (syscall(SYS_finit_module, fd, params, 0) < 0)
-		err = -errno;
-	close(fd);
-	return err;
+	return ko_load(ko, params);
 }
 
 /*

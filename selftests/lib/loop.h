@@ -88,15 +88,8 @@ static inline void loop_run(unsigned int i, unsigned long n)
 static inline int session_start_modes(u32 scope, u32 modes, const struct profil_range *ranges,
 				      u32 nr_ranges)
 {
-	struct profil_start start = {
-		.size = sizeof(start),
-		.scope = scope,
-		.modes = modes,
-		.nr_ranges = nr_ranges,
-		.ranges = addr(ranges),
-	};
-
-	return device_ioctl(PROFIL_IOC_START, &start);
+	return session_start_as((struct profil_start){ .scope = scope, .modes = modes }, ranges,
+				nr_ranges);
 }
 
 /* Returns a range for callers to change: one counter for each byte of text from @start. */

@@ -261,11 +261,10 @@ static void *witness_loop_1(void *unused)
 
 TEST_F(lifetime, a_replacement_loses_no_tick_of_a_running_thread)
 {
-	pthread_t thread;
 	u32 first;
 
 	start(0);
-	thread = thread_start(witness_loop_1, NULL);
+	start_beside(witness_loop_1, 0);
 	for (unsigned int i = 0; i < 200; i++) {
 		replace(i);
 		/* The thread needs time to run, even if there is only one CPU. */
@@ -274,8 +273,7 @@ TEST_F(lifetime, a_replacement_loses_no_tick_of_a_running_thread)
 			ASSERT_TRUE(await(witness[1] != first));
 		}
 	}
-	enough = true;
-	thread_end(thread);
+	stop_beside();
 	ASSERT_EQ(0, session_stop(PROCESS, NULL));
 	EXPECT_LT(10U, witness[1]);
 	EXPECT_EQ(witness[1], page[1] + other[1]);
