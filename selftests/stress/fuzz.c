@@ -86,7 +86,6 @@ struct shared {
 
 static struct shared *shared;
 static u32 seat;
-static bool is_root;
 static u64 vdso;
 static atomic_bool ending;	/* asks all threads to end */
 static atomic_bool stop_faults;	/* asks the thread that resolves page faults to end */
@@ -1012,7 +1011,7 @@ static int userfault(unsigned int i, u64 mode)
 		.mode = mode,
 	};
 	int fd = syscall(SYS_userfaultfd,
-			 O_CLOEXEC | O_NONBLOCK | (is_root ? 0 : UFFD_USER_MODE_ONLY));
+			 O_CLOEXEC | O_NONBLOCK | (geteuid() ? UFFD_USER_MODE_ONLY : 0));
 
 	if (fd < 0)
 		return -errno;
@@ -1323,7 +1322,6 @@ static struct quiet any_quiet(struct actor *a)
 {
 	struct quiet q = {
 		.range = any_range(a, addr(loops_text), loop_at(LOOPS)),
-		.start = { .size = sizeof(q.start), .nr_ranges = 1 },
 		.fd = -1,
 	};
 	struct profil_range *r = &q.range;
@@ -1352,10 +1350,8 @@ static int quiet_start(struct actor *a, struct quiet *q)
 {
 	const struct profil_open open = { .modes = q->start.modes, .period = q->start.period };
 
-	if (one_in(a, 2) || q->range.flags & PROFIL_RANGE_PCS) {
-		q->start.ranges = addr(&q->range);
-		return device_ioctl(PROFIL_IOC_START, &q->start);
-	}
+	if (one_in(a, 2) || q->range.flags & PROFIL_RANGE_PCS)
+		return session_start_as(q->start, &q->range, 1);
 	q->fd = descriptor_open_as(open);
 	if (q->fd < 0)
 		return q->fd;
@@ -1478,7 +1474,6 @@ static __attribute__((constructor)) void new_program(int argc, char **argv)
 	struct actor a = { 0 };
 	const char *what;
 
-	is_root = !geteuid();
 	vdso = getauxval(AT_SYSINFO_EHDR);
 	if (!executed(argc, argv, &a, &what, &seat))
 		return;
@@ -1550,7 +1545,7 @@ FIXTURE_SETUP(fuzz)
 	       self->seed, shared->most, self->seconds, self->seats);
 	for (unsigned int i = 0; i < PIDS; i++)
 		shared->pids[i] = getpid();
-	if (is_root)
+	if (!geteuid())
 		prepare_as_root(_metadata, self);
 	else
 		TH_LOG("left out, because not root: %s; not compared: %s",
@@ -1563,7 +1558,7 @@ FIXTURE_SETUP(fuzz)
 
 FIXTURE_TEARDOWN(fuzz)
 {
-	if (!is_root)
+	if (geteuid())
 		return;
 	file_write(KSM, self->ksm);
 	file_write(HUGETLB_POOL, self->pages);
@@ -1587,9 +1582,8 @@ static pid_t sit_down(FIXTURE_DATA(fuzz) *self, u32 at)
 	setpgid(0, 0);
 	seat = at;
 	kcov_move_fd();
-	if (is_root && at % 2)
+	if (at % 2)
 		become_user(USER);
-	is_root = !geteuid();
 	live(&a);
 }
 
@@ -1609,7 +1603,7 @@ static void watch(FIXTURE_DATA(fuzz) *self, u32 i)
 		return;
 	threads_show(self->pids[i], threads, sizeof(threads));
 	/* Does a thread wait for a page, from userfaultfd or FUSE? Only root sees the functions. */
-	if (strstr(threads, "userfault") || strstr(threads, "fuse") || (!is_root && i % 4)) {
+	if (strstr(threads, "userfault") || strstr(threads, "fuse") || (geteuid() && i % 4)) {
 		shared->stuck++;
 	} else if (now - self->since[i] > 90 * PATIENCE) {
 		seat = i;

@@ -60,7 +60,6 @@ struct shared {
 
 static struct shared *shared;
 
-static bool is_root;
 static u32 seed_of_run, seconds_of_run;
 
 #define fail(...)	failures_note(&shared->failures, __VA_ARGS__)
@@ -907,7 +906,6 @@ static __attribute__((constructor)) void new_program(int argc, char **argv)
 	struct actor a = { 0 };
 	const char *what;
 
-	is_root = !geteuid();
 	if (!executed(argc, argv, &a, &what, &a.depth))
 		return;
 	shared = shared_map(sizeof(*shared));
@@ -970,7 +968,7 @@ static pid_t process_start(struct actor *a, bool calm)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setpgid(0, 0);
-	if (is_root && one_in(&b, 2))
+	if (one_in(&b, 2))
 		become_user(USER);
 	if (one_in(&b, 4) || calm)
 		exec_self(&b, "calm", 0);
@@ -1037,7 +1035,7 @@ static const char *missing(void)
 {
 	for (unsigned int i = 0; i < ARRAY_SIZE(actions); i++)
 		if (!shared->done[i] && (actions[i].succeeds == ANYONE ||
-					 (actions[i].succeeds == ROOT && is_root)))
+					 (actions[i].succeeds == ROOT && !geteuid())))
 			return actions[i].name;
 	if (!shared->hits)
 		return "a hit";
@@ -1080,7 +1078,7 @@ FIXTURE_SETUP(stress)
 	self->actor.random = seed_of_run * 0x9e3779b97f4a7c15ULL | 1;
 	TH_LOG("PROFIL_STRESS_SEED=%u PROFIL_STRESS_SECONDS=%u, on %ld CPUs", seed_of_run,
 	       seconds_of_run, sysconf(_SC_NPROCESSORS_ONLN));
-	if (!is_root)
+	if (geteuid())
 		TH_LOG("left out, because not root: %s; not compared: %s",
 		       "userfaultfd, KSM, dropped caches, processes of another user",
 		       "pins, vmalloc areas, slab objects");
