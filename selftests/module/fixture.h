@@ -67,6 +67,17 @@ static inline void sessions_teardown(struct __test_metadata *_metadata)
 	EXPECT_NO_SESSIONS(users, locked);
 }
 
+/* The functions of a fixture that has nothing else */
+#define FIXTURE_OF_SESSIONS(name)			\
+	FIXTURE_SETUP(name)				\
+	{						\
+		sessions_setup(_metadata);		\
+	}						\
+	FIXTURE_TEARDOWN(name)				\
+	{						\
+		sessions_teardown(_metadata);		\
+	}
+
 /* A child opens a session, which ends when the child exits, at step 1. The descriptor is in fd. */
 static inline pid_t spawn_creator(struct profil_open open)
 {

@@ -109,15 +109,7 @@ __attribute__((constructor)) static void new_program(void)
 FIXTURE(lifetime) {
 };
 
-FIXTURE_SETUP(lifetime)
-{
-	sessions_setup(_metadata);
-}
-
-FIXTURE_TEARDOWN(lifetime)
-{
-	sessions_teardown(_metadata);
-}
+FIXTURE_OF_SESSIONS(lifetime)
 
 /*
  * Stop, restart and replacement
@@ -475,6 +467,12 @@ static void start_with_threads(void)
 	start_both(3);
 }
 
+static void crash(void)
+{
+	start_with_threads();
+	*(volatile char *)NULL = 0;
+}
+
 TEST_F_CALL(lifetime, exit_ends_the_session, EXPECT_CHILD(start_both(3)))
 TEST_F_CALL(lifetime, exit_with_other_threads_running_ends_the_session,
 	    EXPECT_CHILD(start_with_threads()))
@@ -482,8 +480,7 @@ TEST_F_CALL(lifetime, SIGKILL_ends_the_session,
 	    EXPECT_EQ(128 + SIGKILL,
 		      status_of(FORK(start_with_threads(); kill(getpid(), SIGKILL)))))
 TEST_F_CALL(lifetime, SIGSEGV_ends_the_session,
-	    EXPECT_EQ(128 + SIGSEGV,
-		      status_of(FORK(start_with_threads(); *(volatile char *)NULL = 0))))
+	    EXPECT_EQ(128 + SIGSEGV, status_of(FORK(crash()))))
 
 static void *outlive_leader(void *unused)
 {

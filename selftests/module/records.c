@@ -29,15 +29,7 @@
 FIXTURE(records) {
 };
 
-FIXTURE_SETUP(records)
-{
-	sessions_setup(_metadata);
-}
-
-FIXTURE_TEARDOWN(records)
-{
-	sessions_teardown(_metadata);
-}
+FIXTURE_OF_SESSIONS(records)
 
 /*
  * The program that a child executes: a copy of this program

@@ -13,15 +13,7 @@
 FIXTURE(session) {
 };
 
-FIXTURE_SETUP(session)
-{
-	sessions_setup(_metadata);
-}
-
-FIXTURE_TEARDOWN(session)
-{
-	sessions_teardown(_metadata);
-}
+FIXTURE_OF_SESSIONS(session)
 
 /*
  * A call uncharges the buffers of ranges that have ended, even if the caller has no target in the

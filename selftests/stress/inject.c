@@ -328,10 +328,13 @@ TEST_SWEEP(start_with_unpopulated_pages, &start,
 
 TEST_SWEEP(start_with_many_ranges, &start, set_ranges(RANGES))
 
-TEST_SWEEP(start_with_scattered_buffers, &start,
-	   set_ranges(PAGES / 2);
-	   for (u32 i = 0; i < PAGES / 2; i++)
-		   ranges[i].buffer += i * PAGE)
+TEST_F(inject, start_with_scattered_buffers)
+{
+	set_ranges(PAGES / 2);
+	for (u32 i = 0; i < PAGES / 2; i++)
+		ranges[i].buffer += i * PAGE;
+	sweep(_metadata, &start, each);
+}
 
 TEST_F(inject, start_with_the_largest_number_of_ranges)
 {
@@ -517,9 +520,12 @@ STEP(remove_most, descriptor_remove(fd, PROFIL_SPACE_SELF, ranges[2].start, ~0UL
 STEP(remove_rest, remove_self() == 2 ? 0 : -EPROTO)
 STEP(nothing_removed, goes_on(fd) && remove_self() == (int)starting.nr_ranges)
 
-TEST_SWEEP(remove,
-	   OP(.before = add_again, .call = remove_most, .after = remove_rest,
-	      .unchanged = nothing_removed),
+static const struct op remove_op = {
+	.before = add_again, .call = remove_most, .after = remove_rest,
+	.unchanged = nothing_removed,
+};
+
+TEST_SWEEP(remove, &remove_op,
 	   opening.fork = PROFIL_FORK_SHARE;
 	   set_ranges(PAGES))
 
