@@ -120,17 +120,26 @@ static inline struct profil_range range_of_loops(volatile void *buffer, u32 widt
 	return range;
 }
 
+/* Returns a range for the block of loop @i, whose counter is number @at of @nr. */
+static inline struct profil_range range_of_block(unsigned int i, volatile void *buffer, u64 nr,
+						 u32 width, u64 at)
+{
+	struct profil_range range = range_of(loop_at(i), loop_at(i) + LOOP_BLOCK, buffer, nr,
+					     width);
+
+	range.offset -= at * LOOP_BLOCK;
+	range.granule = LOOP_BLOCK;
+	return range;
+}
+
 /*
  * Makes ranges of @size bytes, which count user ticks of loop 0 in the first counter, and of loop 1
  * in the last, and no ticks between two runs of these
  */
 static inline void ranges_at_ends(struct profil_range ranges[2], volatile void *buffer, u64 size)
 {
-	for (unsigned int i = 0; i < 2; i++) {
-		ranges[i] = range_of(loop_at(i), loop_at(i) + LOOP_BLOCK, buffer, size / 4, 4);
-		ranges[i].granule = LOOP_BLOCK;
-	}
-	ranges[1].offset -= (size / 4 - 1) * LOOP_BLOCK;
+	ranges[0] = range_of_block(0, buffer, size / 4, 4, 0);
+	ranges[1] = range_of_block(1, buffer, size / 4, 4, size / 4 - 1);
 }
 
 /*
@@ -185,25 +194,37 @@ static inline u64 cpu_ticks(pid_t pid)
 #define BURN_CAP_NS	16000000000ULL
 
 /*
+ * Executes the statements until @cond is true, or for far more CPU time than that should take. The
+ * value is the last value of @cond.
+ */
+#define work_until(cond, ...) ({							\
+	u64 __cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;			\
+	bool __true;									\
+											\
+	while (!(__true = (cond)) && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < __cap) {		\
+		__VA_ARGS__;								\
+	}										\
+	__true;										\
+})
+
+/* Runs loop @i until @cond is true, with the same limit and value. */
+#define loop_until(i, cond)	work_until(cond, loop_run(i, LOOP_BURST))
+
+/*
  * Runs loop @i until the session of @scope has seen @ticks more, including those of
  * modes that it does not select. Returns false if they do not come, or if the session is not on.
  */
 static inline bool loop_burn(u32 scope, unsigned int i, u64 ticks)
 {
-	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
 	struct profil_stats s;
 	u64 until;
 
 	if (session_stats(scope, &s))
 		return false;
 	until = s.ticks + s.unselected + ticks;
-	while (s.state == PROFIL_STATE_ON && s.ticks + s.unselected < until &&
-	       cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap) {
-		loop_run(i, LOOP_BURST);
-		if (session_stats(scope, &s))
-			return false;
-	}
-	if (s.state == PROFIL_STATE_ON && s.ticks + s.unselected >= until)
+	if (loop_until(i, session_stats(scope, &s) || s.state != PROFIL_STATE_ON ||
+			  s.ticks + s.unselected >= until) &&
+	    s.ticks + s.unselected >= until && s.state == PROFIL_STATE_ON)
 		return true;
 	fprintf(stderr, "# loop %u: state %u, end %u, %llu of %llu ticks\n", i, s.state, s.end,
 		s.ticks + s.unselected, (unsigned long long)until);
@@ -229,19 +250,6 @@ static inline void *loop_for_ever(void *i)
 		loop_run((uintptr_t)i, LOOP_BURST);
 	return NULL;
 }
-
-/*
- * Runs loop @i until @cond is true, or for far more CPU time than that should take. The
- * value is the last value of @cond.
- */
-#define loop_until(i, cond) ({								\
-	u64 __cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;			\
-	bool __true;									\
-											\
-	while (!(__true = (cond)) && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < __cap)		\
-		loop_run(i, LOOP_BURST);						\
-	__true;										\
-})
 
 /* Like loop_burn(), for the session of descriptor @fd. */
 static inline bool descriptor_burn(int fd, unsigned int i, u64 ticks)

@@ -211,18 +211,15 @@ TEST_F(clock, all_threads_are_sampled)
 {
 	struct profil_range range = range_of_loops(counters, 4);
 	struct profil_stats s;
-	pthread_t threads[4];
 
 	for (uintptr_t i = 0; i < 4; i++) {
 		if (i == 2)
 			ASSERT_EQ(0, clock_start(PROCESS, 0, MS, &range, 1));
-		threads[i] = thread_start(run_loop, (void *)i);
+		start_beside(run_loop, i);
 	}
 	for (unsigned int i = 0; i < 4; i++)
 		EXPECT_TRUE(await(((volatile u32 *)counters)[i] > 200));
-	enough = true;
-	for (unsigned int i = 0; i < 4; i++)
-		thread_end(threads[i]);
+	stop_beside();
 	ASSERT_EQ(0, session_stop(PROCESS, &s));
 	EXPECT_AS_EXPECTED(&s);
 	EXPECT_EQ(s.hit, counters_sum(counters, 4, LOOPS));

@@ -266,17 +266,6 @@ TEST_PLACES(a_pc_far_above_the_offset_does_not_wrap_into_a_counter,
  * Ranges
  */
 
-/* Returns a range of @nr counters, in which loop @i is in counter @at. */
-static struct profil_range range_of_loop(unsigned int i, void *counters, u64 nr, u32 width, u64 at)
-{
-	struct profil_range range = range_of(loop_at(i), loop_at(i) + LOOP_BLOCK, counters, nr,
-					     width);
-
-	range.offset -= at * LOOP_BLOCK;
-	range.granule = LOOP_BLOCK;
-	return range;
-}
-
 TEST_F(count, all_hits_are_at_the_instructions_of_the_loop)
 {
 	struct profil_range range = range_of(loop_at(0), loop_at(0) + LOOP_BLOCK, page.u16,
@@ -368,8 +357,8 @@ TEST_F(count, each_range_has_its_own_scale_granule_width_and_buffer)
 TEST_F(count, ranges_may_share_a_counter)
 {
 	struct profil_range ranges[] = {
-		range_of_loop(0, page.u16 + 1, 1, 2, 0),
-		range_of_loop(1, page.u16 + 1, 1, 2, 0),
+		range_of_block(0, page.u16 + 1, 1, 2, 0),
+		range_of_block(1, page.u16 + 1, 1, 2, 0),
 	};
 	struct profil_stats s;
 
@@ -493,7 +482,7 @@ static void counter_set(void *buffer, u32 width, unsigned int i, u64 value)
 
 TEST_F(width, counters_saturate)
 {
-	struct profil_range range = range_of_loop(0, self->counters, 3, variant->width, 1);
+	struct profil_range range = range_of_block(0, self->counters, 3, variant->width, 1);
 	struct profil_stats s;
 
 	counter_set(self->counters, variant->width, 0, 1);
@@ -510,7 +499,7 @@ TEST_F(width, counters_saturate)
 
 TEST_F(width, counting_adds_to_the_old_value_and_carries)
 {
-	struct profil_range range = range_of_loop(0, self->counters, 3, variant->width, 1);
+	struct profil_range range = range_of_block(0, self->counters, 3, variant->width, 1);
 	struct profil_stats s;
 
 	/* 255 carries into the next byte. */
@@ -525,8 +514,8 @@ TEST_F(width, counting_adds_to_the_old_value_and_carries)
 TEST_F(width, counters_at_both_ends_of_a_page_are_counted)
 {
 	struct profil_range ranges[] = {
-		range_of_loop(0, self->counters, 2, variant->width, 0),
-		range_of_loop(1, self->counters, 2, variant->width, 1),
+		range_of_block(0, self->counters, 2, variant->width, 0),
+		range_of_block(1, self->counters, 2, variant->width, 1),
 	};
 	struct profil_stats s;
 
@@ -733,19 +722,8 @@ FIXTURE_TEARDOWN(system)
 {
 }
 
-/*
- * Runs the statement until @cond is true of the statistics @s, or for far more CPU time than that
- * should take. The value is the last value of @cond.
- */
-#define UNTIL(s, cond, ...) ({								\
-	u64 cap_ = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;			\
-											\
-	do {										\
-		__VA_ARGS__;								\
-	} while (!session_stats(PROCESS, &(s)) && !(cond) &&				\
-		 cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap_);				\
-	cond;										\
-})
+/* Like work_until(), for a @cond of the statistics @s. */
+#define UNTIL(s, cond, ...)	work_until(!session_stats(PROCESS, &(s)) && (cond), __VA_ARGS__)
 
 /* Reads zeros until the session has @ticks more ticks in system mode. */
 static bool read_burn(const struct charged *c, FIXTURE_DATA(system) *self, u64 ticks)

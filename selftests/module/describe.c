@@ -10,6 +10,7 @@
 #include "faults.h"
 #include "loop.h"
 #include "process.h"
+#include "threads.h"
 #include "users.h"
 
 #define SCOPE		PROFIL_SCOPE_PROCESS
@@ -178,10 +179,9 @@ TEST_F(describe, gives_no_hits_that_the_counters_do_not_have_yet)
 
 	CHILD({
 		struct profil_range range = range_all(self->counters->c8, 1, 8);
-		pthread_t thread;
 
 		MUST(!clock_start(SCOPE, 0, MS / 10, &range, 1));
-		MUST(!pthread_create(&thread, NULL, loop_for_ever, (void *)1));
+		start_beside(loop_for_ever, 1);
 		MUST(write(self->pipe[1], "", 1) == 1);
 		loop_for_ever((void *)1);
 	});
@@ -467,20 +467,17 @@ static void *start_that_waits(void *ranges)
 TEST_F(describe, does_not_wait_for_a_START_of_the_process)
 {
 	struct uffd_msg asked;
-	pthread_t thread;
 	int fd;
 
 	NEED_ROOT("to become other users");
 	CHILD({
 		fd = missing_pages(self->counters, PAGE, 0);
 		MUST(fd >= 0);
-		MUST(!pthread_create(&thread, NULL, start_that_waits, self->ranges));
+		start_beside(start_that_waits, (uintptr_t)self->ranges);
 		MUST(read(fd, &asked, sizeof(asked)) == sizeof(asked));
 	});
 	EXPECT_EQ(-EINVAL, describe_nothing(self->child));
 }
-
-static atomic_bool enough;
 
 static void *describe_all_the_time(void *arg)
 {
@@ -496,7 +493,6 @@ static void *describe_all_the_time(void *arg)
 TEST_F(describe, races_with_START_STOP_and_exit_of_the_process)
 {
 	struct profil_stats s;
-	pthread_t thread;
 
 	CHILD({
 		MUST(write(self->pipe[1], "", 1) == 1);
@@ -510,12 +506,9 @@ TEST_F(describe, races_with_START_STOP_and_exit_of_the_process)
 		}
 		_exit(0);
 	});
-	enough = false;
-	ASSERT_EQ(0, pthread_create(&thread, NULL, describe_all_the_time,
-				    (void *)(uintptr_t)self->child));
+	start_beside(describe_all_the_time, self->child);
 	EXPECT_EQ(0, status_of(self->child));
-	enough = true;
-	pthread_join(thread, NULL);
+	stop_beside();
 	self->child = 0;
 }
 

@@ -47,15 +47,6 @@ static struct profil_range range_spread(volatile void *mem, u32 width)
 	return range;
 }
 
-/* Returns a range that counts loop @i in counter 0. */
-static struct profil_range range_in_loop(unsigned int i, volatile void *mem, u64 nr, u32 width)
-{
-	struct profil_range range = range_of(loop_at(i), loop_at(i) + LOOP_BLOCK, mem, nr, width);
-
-	range.granule = LOOP_BLOCK;
-	return range;
-}
-
 static int try_start(void)
 {
 	struct profil_range range = range_spread(buffer, width);
@@ -1031,11 +1022,11 @@ TEST_F(forked, child_inherits_ranges_in_each_kind_of_memory)
 	ASSERT_NE(MAP_FAILED, (void *)file_shared);
 	for (unsigned int i = 0; i < LOOPS; i++) {
 		if (i == 2 || i == 3)
-			ranges[i] = range_in_loop(i, &file_private[i], 1, 2);
+			ranges[i] = range_of_block(i, &file_private[i], 1, 2, 0);
 		else if (i == 4 || i == 5)
-			ranges[i] = range_in_loop(i, &file_shared[i], 1, 8);
+			ranges[i] = range_of_block(i, &file_shared[i], 1, 8, 0);
 		else
-			ranges[i] = range_in_loop(i, &own[i], 1, 4);
+			ranges[i] = range_of_block(i, &own[i], 1, 4, 0);
 	}
 
 	ASSERT_EQ(0, session_start(PROCESS, 0, ranges, LOOPS));
@@ -1069,14 +1060,11 @@ TEST_F(forked, child_inherits_ranges_in_each_kind_of_memory)
 static void expect_large(struct __test_metadata *_metadata, char *large, unsigned long size)
 {
 	volatile u32 *first = (void *)large, *last = (void *)(large + size - 4);
-	struct profil_range ranges[] = {
-		range_in_loop(0, large, size / 4, 4),
-		range_in_loop(1, large, size / 4, 4),
-	};
+	struct profil_range ranges[2];
 	struct profil_stats s;
 	pid_t child;
 
-	ranges[1].offset -= (size / 4 - 1) * LOOP_BLOCK;
+	ranges_at_ends(ranges, large, size);
 	ASSERT_EQ(0, session_start(PROCESS, 0, ranges, 2));
 	EXPECT_TRUE(loop_burn(PROCESS, 0, SOME));
 	for (unsigned int i = 0; i < 3; i++) {

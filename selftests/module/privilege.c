@@ -32,6 +32,7 @@
 #include "process.h"
 #include "records.h"
 #include "send.h"
+#include "threads.h"
 #include "users.h"
 
 #define OTHER		1001	/* another ordinary user */
@@ -608,32 +609,25 @@ static int module_reload(const char *params)
 	return err;
 }
 
-#define NEED_RELOAD()	SKIP_IF(module_stays(), "%s", module_stays())
-
 FIXTURE(attach) {
-	bool reloaded;
 };
 
 FIXTURE_SETUP(attach)
 {
+	SKIP_SETUP_IF(module_stays(), "%s", module_stays());
 	prepare(_metadata);
-	if (module_stays())
-		return;
 	ASSERT_EQ(0, module_reload("attach=user"));
-	self->reloaded = true;
 }
 
 FIXTURE_TEARDOWN(attach)
 {
 	kill_children();
 	unlink(program);
-	if (self->reloaded)
-		EXPECT_EQ(0, module_reload(""));
+	EXPECT_EQ(0, module_reload(""));
 }
 
 TEST_F(attach, user_lets_a_user_sample_the_users_own_processes)
 {
-	NEED_RELOAD();
 	victim = SPAWN_AND_WAIT(be_profiled());
 	EXPECT_CHILD({
 		open_as(USER);
@@ -658,7 +652,6 @@ TEST_F(attach, user_lets_a_user_sample_the_users_own_processes)
 
 TEST_F(attach, user_does_not_let_a_user_sample_a_process_with_more_rights)
 {
-	NEED_RELOAD();
 #define EXPECT_REFUSED(...) do {						\
 	victim = SPAWN_AND_WAIT((__VA_ARGS__, run_for_ever()));			\
 	EXPECT_EQ(0, status_in_child(be_refused_as(USER))) {			\
@@ -676,7 +669,6 @@ TEST_F(attach, user_does_not_let_a_user_sample_a_process_with_more_rights)
 /* A process of uid 0 can gain capabilities by any exec. */
 TEST_F(attach, user_does_not_let_uid_0_sample_processes_of_uid_0)
 {
-	NEED_RELOAD();
 	victim = SPAWN_AND_WAIT((set_cap(CAP_NET_RAW), run_for_ever()));
 	EXPECT_CHILD({
 		set_cap(CAP_NET_RAW);
@@ -687,7 +679,6 @@ TEST_F(attach, user_does_not_let_uid_0_sample_processes_of_uid_0)
 
 TEST_F(attach, user_ends_with_an_exec_that_gains_privilege)
 {
-	NEED_RELOAD();
 	for (unsigned int i = 0; i < ROUNDS; i++) {
 		ASSERT_EQ(0, program_create(i % 2 ? 0711 : 04755, false));
 		victim = SPAWN_AND_WAIT((become_user(USER), run_until_told(), program_run()));
@@ -713,7 +704,6 @@ TEST_F(attach, user_ends_with_an_exec_that_gains_privilege)
 
 TEST_F(attach, user_lasts_when_the_target_changes_its_user_without_exec)
 {
-	NEED_RELOAD();
 	victim = SPAWN_AND_WAIT(({
 		become_capable(USER, CAP_SETUID);
 		run_until_told();
@@ -740,7 +730,6 @@ TEST_F(attach, has_two_values)
 {
 	int log = log_open();
 
-	NEED_RELOAD();
 	ASSERT_LE(0, log);
 	EXPECT_EQ(-EINVAL, module_reload("attach=root"));
 	EXPECT_TRUE(log_has(log, "attach=root: the value must be capable or user"));
@@ -973,24 +962,14 @@ static void container_enter(void)
 	MUST(!device_reopen(device));
 }
 
-static void *run_loop_1(void *unused)
-{
-	(void)unused;
-	shared->tid = gettid();
-	while (shared->step < 2)
-		loop_run(1, LOOP_BURST);
-	return NULL;
-}
-
 static int join_with_a_thread(void)
 {
-	pthread_t thread;
-
 	MUST(!descriptor_attach(fd, PROCESS, 0, &shared->space));
-	MUST(!pthread_create(&thread, NULL, run_loop_1, NULL));
-	MUST(await(shared->tid));
+	start_beside(run_loop, 1);
+	MUST(await(thread_id));
+	shared->tid = thread_id;
 	run_until_told();
-	pthread_join(thread, NULL);
+	stop_beside();
 	return 0;
 }
 

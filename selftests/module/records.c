@@ -373,11 +373,9 @@ static void run_at(void *text, unsigned int i)
 /* Runs a loop at @text until there are @n more records. */
 static bool run_until(void *text, unsigned int i, u64 n)
 {
-	u64 until = stats_now().outside + n, cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
+	u64 until = stats_now().outside + n;
 
-	while (stats_now().outside < until && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap)
-		run_at(text, i);
-	return stats_now().outside >= until;
+	return work_until(stats_now().outside >= until, run_at(text, i));
 }
 
 TEST_F(records, name_the_file_of_a_mapping_that_was_unmapped_before_the_read)
@@ -693,11 +691,11 @@ TEST_F(records, name_the_vdso)
 			clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
 		}
 		ASSERT_EQ(0, read_all());
-		for (; seen < nr; seen++) {
-			if (!mapping_of(records[seen]->pc, &m) || strcmp(m.path, "[vdso]"))
+		for_each_new_record(r, seen) {
+			if (!mapping_of(r->pc, &m) || strcmp(m.path, "[vdso]"))
 				continue;
 			in_vdso++;
-			EXPECT_DESCRIBES(records[seen], &m);
+			EXPECT_DESCRIBES(r, &m);
 		}
 		in_vdso;
 	}));
@@ -1424,7 +1422,7 @@ static int join_grow_and_exit(void)
 
 TEST_F_TIMEOUT(records, are_left_by_ticks_in_exit, 150)
 {
-	unsigned int i, first = 0, exiting;
+	unsigned int seen = 0, exiting;
 	pid_t child;
 
 	/* Growing takes long on a slow host. */
@@ -1434,14 +1432,13 @@ TEST_F_TIMEOUT(records, are_left_by_ticks_in_exit, 150)
 		child = spawn(join_grow_and_exit);
 		read_until_exit(_metadata, child);
 		expect_end(_metadata);
-		for (i = first; i < nr; i++) {
-			EXPECT_EQ(child, records[i]->pid);
-			EXPECT_EQ(child, records[i]->tid);
-			EXPECT_EQ(shared->space, records[i]->space);
-			exiting += !!(records[i]->flags & PROFIL_RECORD_EXIT);
+		for_each_new_record(r, seen) {
+			EXPECT_EQ(child, r->pid);
+			EXPECT_EQ(child, r->tid);
+			EXPECT_EQ(shared->space, r->space);
+			exiting += !!(r->flags & PROFIL_RECORD_EXIT);
 		}
 		EXPECT_LE(10U, exiting);
-		first = nr;
 	}
 	expect_all_periods(_metadata);
 	EXPECT_LE(30U, count_without_pc(_metadata, PROFIL_RECORD_EXIT));

@@ -7,18 +7,14 @@
  *
  * Also built as a 32-bit program (stacks_32).
  */
-#include "kselftest_harness.h"
+#include "fixture.h"
 
 #include <dlfcn.h>
 #include <poll.h>
 #include <sys/personality.h>
 
-#include "kernel.h"
-#include "loop.h"
-#include "process.h"
 #include "program.h"
 #include "records.h"
-#include "users.h"
 
 #define RECORDS		1024U
 #define DEPTH		127U	/* the maximum */
@@ -46,23 +42,16 @@ static void drop_session(void)
 }
 
 FIXTURE(stacks) {
-	long long users;
-	u64 locked;
 };
 
 FIXTURE_SETUP(stacks)
 {
-	ASSERT_DEVICE();
-	self->users = module_users();
-	self->locked = pinned_bytes();
+	sessions_setup(_metadata);
 }
 
 FIXTURE_TEARDOWN(stacks)
 {
-	kill_children();
-	if (fd >= 0)
-		drop_session();
-	EXPECT_NO_SESSIONS(self->users, self->locked);
+	sessions_teardown(_metadata);
 }
 
 #ifdef __arm__
@@ -104,17 +93,15 @@ static bool is_at(const struct profil_record *r, const char *text)
 static bool run(void (*function)(unsigned long arg), unsigned long arg, const char *text,
 		unsigned int ticks)
 {
-	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
 	unsigned int found = 0, seen = nr;
 
-	while (found < ticks && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap) {
+	return work_until(found >= ticks, {
 		frames_call(function, arg);
 		if (read_all())
 			return false;
 		for_each_new_record(r, seen)
 			found += is_at(r, text);
-	}
-	return found >= ticks;
+	});
 }
 
 static bool stack_is(const struct profil_record *r, const uintptr_t *addresses, u32 n, u32 end)
@@ -395,13 +382,12 @@ static void *vdso_function(void)
 
 TEST_F(stacks, of_the_vdso_lead_to_its_caller)
 {
-	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
 	unsigned int in_vdso = 0, whole = 0, seen = 0;
 
 	vdso_clock_gettime = vdso_function();
 	SKIP_IF(!vdso_clock_gettime, "the vDSO is unknown: %s", dlerror());
 	open_stacks(DEPTH);
-	while (!whole && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap) {
+	work_until(whole, {
 		frames_call(read_clock, 10000);
 		ASSERT_EQ(0, read_all());
 		for_each_new_record(r, seen) {
@@ -415,7 +401,7 @@ TEST_F(stacks, of_the_vdso_lead_to_its_caller)
 			whole += stack->end == PROFIL_STACK_OUTERMOST && stack->nr &&
 				 stack->addresses[stack->nr - 1] == callers[0];
 		}
-	}
+	});
 	SKIP_IF(!whole, "no stack of %u in the vDSO was whole, of %u", in_vdso, nr);
 }
 
@@ -824,8 +810,6 @@ TEST_F(frames, have_addresses_without_tags_and_authentication_codes)
  * Frames that another thread changes meanwhile
  */
 
-static atomic_bool enough;
-
 static uintptr_t any_of(unsigned int *random, const uintptr_t *values, size_t n)
 {
 	return values[rand_r(random) % n];
@@ -872,10 +856,9 @@ static void open_again(void)
 TEST_F_TIMEOUT(frames, of_a_changing_stack_have_only_addresses_of_text, 150)
 {
 	unsigned int ends[PROFIL_STACK_NULL + 1] = {}, i = 0, j;
-	pthread_t thread;
 
 	open_again();
-	ASSERT_EQ(0, pthread_create(&thread, NULL, write_any_frames, NULL));
+	start_beside(write_any_frames, 0);
 	first_fp = frames_pointer((uintptr_t)frames);
 	first_sp = (uintptr_t)frames;
 	/* The other thread may have no CPU for a time. */
@@ -897,8 +880,7 @@ TEST_F_TIMEOUT(frames, of_a_changing_stack_have_only_addresses_of_text, 150)
 				EXPECT_EQ(0U, stack->innermost[j] >> (WORD == 8 ? 56 : 32));
 		}
 	}
-	enough = true;
-	pthread_join(thread, NULL);
+	stop_beside();
 	TH_LOG("outermost %u, misaligned %u, order %u, unreadable %u, address %u",
 	       ends[PROFIL_STACK_OUTERMOST], ends[PROFIL_STACK_MISALIGNED],
 	       ends[PROFIL_STACK_ORDER], ends[PROFIL_STACK_UNREADABLE], ends[PROFIL_STACK_ADDRESS]);
@@ -930,11 +912,10 @@ static void *change_mappings(void *unused)
 TEST_F_TIMEOUT(frames, may_be_unmapped_at_any_time, 150)
 {
 	unsigned int whole = 0, cut = 0, i = 0;
-	pthread_t thread;
 
 	open_again();
 	frames[4].next = frames_pointer((uintptr_t)area + 3 * PAGE);
-	ASSERT_EQ(0, pthread_create(&thread, NULL, change_mappings, NULL));
+	start_beside(change_mappings, 0);
 	first_fp = frames_pointer((uintptr_t)frames);
 	while (i < 20000 && (whole < TICKS || cut < TICKS)) {
 		ASSERT_TRUE(run(loop_at_frames, 0, frames_loop_at_text, 1));
@@ -953,8 +934,7 @@ TEST_F_TIMEOUT(frames, may_be_unmapped_at_any_time, 150)
 			whole += stack->nr == 6;
 		}
 	}
-	enough = true;
-	pthread_join(thread, NULL);
+	stop_beside();
 	EXPECT_LE(TICKS, whole);
 	EXPECT_LE(TICKS, cut);
 }

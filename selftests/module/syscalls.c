@@ -49,11 +49,8 @@ static void open_session(bool attach)
 /* Calls @work() until there are TICKS ticks in the kernel. Then reads the records. */
 static bool sample(void (*work)(void))
 {
-	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
-
 	open_session(true);
-	while (stats_now().system < TICKS && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap)
-		work();
+	work_until(stats_now().system >= TICKS, work());
 	return !descriptor_disable(fd, NULL) && !read_all() && nr >= TICKS;
 }
 

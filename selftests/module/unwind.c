@@ -11,12 +11,9 @@
 
 #ifdef __x86_64__
 
-#include "kernel.h"
-#include "loop.h"
-#include "process.h"
+#include "fixture.h"
 #include "records.h"
 #include "unwind.h"
-#include "users.h"
 
 #define RECORDS		1024U
 #define DEPTH		127U
@@ -188,16 +185,12 @@ static int open_stacks(void)
 }
 
 FIXTURE(unwind) {
-	long long users;
-	u64 locked;
 	int file;
 };
 
 FIXTURE_SETUP(unwind)
 {
-	ASSERT_DEVICE();
-	self->users = module_users();
-	self->locked = pinned_bytes();
+	sessions_setup(_metadata);
 	self->file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	ASSERT_LE(0, self->file);
 	make_table(self->file);
@@ -206,10 +199,8 @@ FIXTURE_SETUP(unwind)
 
 FIXTURE_TEARDOWN(unwind)
 {
-	kill_children();
-	close(fd);
 	close(self->file);
-	EXPECT_NO_SESSIONS(self->users, self->locked);
+	sessions_teardown(_metadata);
 }
 
 /* Replaces the session by one with the table. */
@@ -229,17 +220,15 @@ static bool is_at(const struct profil_record *r, const char *text)
 /* Calls @callee until @ticks more records are in the loop at @text. */
 static bool run_by(const void *callee, uintptr_t fp, const char *text, unsigned int ticks)
 {
-	u64 cap = cpu_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_CAP_NS;
 	unsigned int found = 0, seen = nr;
 
-	while (found < ticks && cpu_ns(CLOCK_THREAD_CPUTIME_ID) < cap) {
+	return work_until(found >= ticks, {
 		unwind_outer(BURST, fp, callee, unwind_middle);
 		if (read_all())
 			return false;
 		for_each_new_record(r, seen)
 			found += is_at(r, text);
-	}
-	return found >= ticks;
+	});
 }
 
 static bool run(uintptr_t fp, const char *text, unsigned int ticks)
@@ -602,7 +591,6 @@ TEST_F(unwind, finds_callers_in_made_code_by_the_tables_of_two_parts)
 
 static const char *made;
 static u64 made_space;
-static atomic_bool enough;
 
 static void *replace_often(void *errors)
 {
@@ -618,13 +606,12 @@ static void *replace_often(void *errors)
 TEST_F_TIMEOUT(unwind, uses_a_table_of_made_code_or_none_while_these_change, 150)
 {
 	unsigned int by_table = 0, by_end = 0, by_frame = 0, other = 0;
-	pthread_t thread;
 	int errors = 0;
 
 	made_space = own_space();
 	made = MAP_CODE(STUB OTHER_END);
 	ASSERT_EQ(0, give(&table.arg));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, replace_often, &errors));
+	start_beside(replace_often, (uintptr_t)&errors);
 	for (nr = 0; !enough;) {
 		ASSERT_TRUE(run_by(made, 0x1234567, unwind_step_0, TICKS));
 		for (; nr; free(records[--nr])) {
@@ -643,7 +630,7 @@ TEST_F_TIMEOUT(unwind, uses_a_table_of_made_code_or_none_while_these_change, 150
 		}
 		enough = other || (by_table && by_end && by_frame);
 	}
-	ASSERT_EQ(0, pthread_join(thread, NULL));
+	stop_beside();
 	EXPECT_EQ(0, errors);
 	TH_LOG("%u by the table, %u to its end, %u by the frame pointer", by_table, by_end,
 	       by_frame);
