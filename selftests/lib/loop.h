@@ -222,9 +222,9 @@ static inline bool loop_burn(u32 scope, unsigned int i, u64 ticks)
 	if (session_stats(scope, &s))
 		return false;
 	until = s.ticks + s.unselected + ticks;
-	if (loop_until(i, session_stats(scope, &s) || s.state != PROFIL_STATE_ON ||
-			  s.ticks + s.unselected >= until) &&
-	    s.ticks + s.unselected >= until && s.state == PROFIL_STATE_ON)
+	loop_until(i, session_stats(scope, &s) || s.state != PROFIL_STATE_ON ||
+		   s.ticks + s.unselected >= until);
+	if (s.state == PROFIL_STATE_ON && s.ticks + s.unselected >= until)
 		return true;
 	fprintf(stderr, "# loop %u: state %u, end %u, %llu of %llu ticks\n", i, s.state, s.end,
 		s.ticks + s.unselected, (unsigned long long)until);

@@ -660,7 +660,7 @@ FIXTURE(limit) {
 FIXTURE_SETUP(limit)
 {
 	limit_memlock(LIMIT * PAGE);
-	become_user(1000);
+	become_user(USER);
 	ASSERT_DEVICE();
 	self->p = map_pages(64);
 	self->q = map_pages(64);
@@ -805,7 +805,7 @@ TEST(CAP_IPC_LOCK_lifts_RLIMIT_MEMLOCK_but_pages_are_still_charged)
 
 	/* If the capability is dropped meanwhile, the stop still returns the whole charge. */
 	ASSERT_EQ(0, start_pages(PROCESS, 0, p, 63));
-	ASSERT_EQ(0, setresuid(1000, 1000, 1000));
+	become_user(USER);
 	EXPECT_EQ(-EPERM, start_pages(PROCESS, PROFIL_START_REPLACE, p, 64));
 	EXPECT_EQ(63 * PAGE, pinned_bytes());
 	EXPECT_EQ(0, session_stop(PROCESS, NULL));

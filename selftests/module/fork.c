@@ -1113,7 +1113,7 @@ TEST_F(forked, child_with_hugetlb_pages_has_an_ended_session)
 
 static void drop_root(void)
 {
-	become_user(1000);
+	become_user(USER);
 	/* Only root can read how many pages are pinned. */
 	pins = 0;
 }

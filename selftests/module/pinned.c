@@ -31,8 +31,6 @@
 static u32 *buffer;
 static u32 *again;		/* another mapping of the same file */
 static int memfd = -1;
-static pthread_t thread;
-static bool running;		/* the thread of the variant "busy" is running */
 static u64 locked;
 
 FIXTURE(pinned) {
@@ -49,25 +47,14 @@ FIXTURE_SETUP(pinned)
 {
 	ASSERT_DEVICE();
 	locked = pinned_bytes();
-	if (variant->busy) {
-		thread = thread_start(run_loop, (void *)0);
-		running = true;
-	}
-}
-
-static void stop_thread(void)
-{
-	if (!running)
-		return;
-	enough = true;
-	thread_end(thread);
-	running = false;
+	if (variant->busy)
+		start_beside(run_loop, 0);
 }
 
 /* Nothing of the session may remain. */
 FIXTURE_TEARDOWN(pinned)
 {
-	stop_thread();
+	stop_beside();
 	session_stop(PROCESS, NULL);
 	EXPECT_EQ(locked, pinned_bytes());
 }
@@ -128,7 +115,7 @@ static bool tick(void)
 {
 	u64 until = hits() + SOME;
 
-	return running ? await(hits() >= until) : loop_until(0, hits() >= until);
+	return nr_beside ? await(hits() >= until) : loop_until(0, hits() >= until);
 }
 
 /* Maps the buffer, starts the session, and waits for hits. */
@@ -162,7 +149,7 @@ static struct profil_stats stop(struct __test_metadata *_metadata)
 {
 	struct profil_stats s;
 
-	stop_thread();
+	stop_beside();
 	EXPECT_EQ(0, session_stop(PROCESS, &s));
 	EXPECT_TRUE(accounted(&s));
 	EXPECT_EQ(0U, s.dropped);
@@ -478,7 +465,7 @@ TEST_F(pinned, MADV_DONTNEED_of_one_page_leaves_the_counts_of_the_others)
 	MAP(map_anonymous);
 	ASSERT_EQ(0, start());
 	expect_on(_metadata);
-	stop_thread();
+	stop_beside();
 	of_1 = buffer[LAST];
 	EXPECT_EQ(hits(), buffer[0] + of_1);
 
@@ -665,7 +652,7 @@ TEST_F(pinned, setup_gives_up_on_huge_pages_that_never_become_writable)
 
 	huge = hugetlb_map(HUGE_PAGE, MAP_PRIVATE);
 	NEED_HUGETLB(huge);
-	stop_thread();
+	stop_beside();
 	fault = protect_huge(huge);
 	if (fault < 0) {
 		hugetlb_unmap(huge, HUGE_PAGE);
@@ -743,7 +730,7 @@ static int unmap_in_child(void)
 {
 	struct profil_stats s;
 
-	running = false;	/* Only the parent has the thread. */
+	nr_beside = 0;	/* Only the parent has the thread. */
 	MUST(state_of(PROCESS) == PROFIL_STATE_ON);
 	MUST(!munmap(buffer, SIZE) && event_map_over());
 	memset(buffer, 0, SIZE);

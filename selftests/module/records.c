@@ -21,7 +21,6 @@
 #include "maps.h"
 #include "program.h"
 #include "records.h"
-#include "users.h"
 
 #define OVERLAY_MAGIC	0x794c7630
 #define ENOUGH		10000	/* records: more than any test has ticks */

@@ -139,7 +139,7 @@ TEST_F(session, of_another_process_is_refused_without_a_capability)
 	pid_t child = SPAWN(!loop_for_ever((void *)0));
 
 	EXPECT_CHILD({
-		MUST(geteuid() || !setresuid(USER, USER, USER));
+		become_user(USER);
 		fd = must_open();
 		MUST(descriptor_attach(fd, PROFIL_SCOPE_PROCESS, child, NULL) == -EPERM);
 		MUST(descriptor_attach(fd, PROFIL_SCOPE_THREAD, child, NULL) == -EPERM);

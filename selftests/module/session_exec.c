@@ -158,7 +158,7 @@ static int program_create(mode_t mode, bool capable)
 /* Before the exec, the process has ticks if the session is on. */
 static int join_as_user_and_exec(void)
 {
-	MUST(!setresgid(USER, USER, USER) && !setresuid(USER, USER, USER));
+	become_user(USER);
 	join_session(PROFIL_SCOPE_PROCESS);
 	MUST(loop_until(0, stats_now().hit >= 3 || stats_now().state == PROFIL_STATE_OFF));
 	return execve(program, new_argv, new_envp);

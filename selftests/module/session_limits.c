@@ -70,7 +70,7 @@ TEST_F_CHILD(session, beyond_RLIMIT_MEMLOCK_is_refused_before_it_allocates)
 	u64 size = 1ULL << 36;
 	void *buffer;
 
-	MUST(geteuid() || (!setresgid(USER, USER, USER) && !setresuid(USER, USER, USER)));
+	become_user(USER);
 	limit_memlock(65536);
 	buffer = mmap(NULL, size, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -90,7 +90,7 @@ TEST_F_CHILD(session, is_charged_to_the_creators_RLIMIT_MEMLOCK)
 		range_of(0x20000, 0x20010, &pages[1][0], 1, 4),
 	};
 
-	MUST(geteuid() || !setresuid(USER, USER, USER));
+	become_user(USER);
 	limit_memlock(PAGE);
 	fd = must_sample(must_open(), PROFIL_SCOPE_PROCESS, NULL, 0);
 	MUST(descriptor_add(fd, PROFIL_SPACE_SELF, ranges, 2) == -EPERM);

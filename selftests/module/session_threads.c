@@ -4,8 +4,6 @@
  */
 #include "session.h"
 
-#include "threads.h"
-
 TEST_F(session, of_one_thread_does_not_count_the_others)
 {
 	struct profil_range range = range_of_loops(page, 4);
