@@ -179,7 +179,7 @@ coverage=(${COVERAGE:+--coverage} ${COVERAGE:+-dumpdir "$COVERAGE/"})
 main=(-DPROFIL_VERSION='"0"' "$tools"/commands/{complete,main}.c "$tmp/others.c")
 libs=(-ldw -lelf -liberty -lz -lseccomp -l:libprotobuf-c.a -lm)
 
-# An object does not depend on the working directory. ccache keeps no files of gcov.
+# The objects do not depend on the working directory. With COVERAGE, gcc writes files besides them.
 export CCACHE_DIR=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/profil/ccache CCACHE_NOHASHDIR=1
 [ -z "${COVERAGE:-}" ] || export CCACHE_DISABLE=1
 

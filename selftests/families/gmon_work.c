@@ -191,7 +191,7 @@ static void task_fork(void)
 	pid = fork();
 	MUST(pid >= 0);
 	if (!pid) {
-		spin(1, 10);
+		spin(1, 20);
 		say("child", getpid());
 		say("child_hit", stop());
 		exit(0);
