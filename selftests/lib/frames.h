@@ -56,6 +56,30 @@ extern FRAMES_FUNCTION const char frames_loop_text[], frames_loop_at_text[];
 extern FRAMES_FUNCTION const char frames_step_0[], frames_step_1[];
 extern FRAMES_FUNCTION const char frames_step_2[], frames_step_3[];
 
+#if defined(__x86_64__) || defined(__i386__)
+/* frames_steps() after its call; @r is the first letter of the registers' names. */
+#define FRAMES_STEPS_END(r)				\
+	"frames_steps_return:\n"			\
+	"	leave\n"				\
+	"	ret\n"					\
+	"1:	mov $0x80000, %ecx\n"			\
+	"frames_step_0:\n"				\
+	"	loop frames_step_0\n"			\
+	"	push %" r "bp\n"			\
+	"	mov $0x80000, %ecx\n"			\
+	"frames_step_1:\n"				\
+	"	loop frames_step_1\n"			\
+	"	mov %" r "sp, %" r "bp\n"		\
+	"	mov $0x80000, %ecx\n"			\
+	"frames_step_2:\n"				\
+	"	loop frames_step_2\n"			\
+	"	pop %" r "bp\n"				\
+	"	mov $0x80000, %ecx\n"			\
+	"frames_step_3:\n"				\
+	"	loop frames_step_3\n"			\
+	"	ret\n"
+#endif
+
 #if defined(__x86_64__)
 
 #define FRAMES_LOOP_SIZE 2
@@ -98,25 +122,7 @@ asm(".pushsection .text\n"
 	"	mov %rbp, (%rdi)\n"
 	"	push %rdi\n"
 	"	call 1f\n"
-	"frames_steps_return:\n"
-	"	leave\n"
-	"	ret\n"
-	"1:	mov $0x80000, %ecx\n"
-	"frames_step_0:\n"
-	"	loop frames_step_0\n"
-	"	push %rbp\n"
-	"	mov $0x80000, %ecx\n"
-	"frames_step_1:\n"
-	"	loop frames_step_1\n"
-	"	mov %rsp, %rbp\n"
-	"	mov $0x80000, %ecx\n"
-	"frames_step_2:\n"
-	"	loop frames_step_2\n"
-	"	pop %rbp\n"
-	"	mov $0x80000, %ecx\n"
-	"frames_step_3:\n"
-	"	loop frames_step_3\n"
-	"	ret\n"
+	FRAMES_STEPS_END("r")
 	".popsection\n");
 
 #elif defined(__i386__)
@@ -167,25 +173,7 @@ asm(".pushsection .text\n"
 	"	mov %ebp, (%eax)\n"
 	"	push %eax\n"
 	"	call 1f\n"
-	"frames_steps_return:\n"
-	"	leave\n"
-	"	ret\n"
-	"1:	mov $0x80000, %ecx\n"
-	"frames_step_0:\n"
-	"	loop frames_step_0\n"
-	"	push %ebp\n"
-	"	mov $0x80000, %ecx\n"
-	"frames_step_1:\n"
-	"	loop frames_step_1\n"
-	"	mov %esp, %ebp\n"
-	"	mov $0x80000, %ecx\n"
-	"frames_step_2:\n"
-	"	loop frames_step_2\n"
-	"	pop %ebp\n"
-	"	mov $0x80000, %ecx\n"
-	"frames_step_3:\n"
-	"	loop frames_step_3\n"
-	"	ret\n"
+	FRAMES_STEPS_END("e")
 	".popsection\n");
 
 #elif defined(__aarch64__)
