@@ -201,7 +201,7 @@ static void read_elf(const struct binary *binary, struct elf_file *file,
 	lookup->address_size = gelf_getclass(file->elf) == ELFCLASS32 ? 4 : 8;
 	extract_functions(lookup, file, confined);
 	if (lookup->find_callers)
-		unwind_read(lookup, file);
+		callers_read(lookup, file);
 	if (binary->lines)
 		lines_read(lookup, file, confined);
 }

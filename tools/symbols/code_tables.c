@@ -11,7 +11,7 @@
 #include <libiberty/libiberty.h>
 
 #include "symbols/jitdump.h"
-#include "symbols/reduce.h"
+#include "symbols/cfi_reduce.h"
 
 /* A file with more records, and larger code and information, are not used. */
 #define CODES_MAX	(1U << 20)

@@ -26,6 +26,6 @@ void lines_read(struct lookup *lookup, const struct elf_file *file,
 		const struct confined *confined);
 
 /* Finds out where the return addresses are, after extract_functions(). */
-void unwind_read(struct lookup *lookup, const struct elf_file *file);
+void callers_read(struct lookup *lookup, const struct elf_file *file);
 
 #endif /* PROFIL_TOOLS_EXTRACT_H */

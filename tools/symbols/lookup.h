@@ -96,7 +96,7 @@ enum place_lack {
  * @frames: The functions at the place according to the debug information, the outermost first.
  * @nr_frames: Their number; 0 if there is no debug information.
  * @lack: Why there is no debug information.
- * @caller: Where the return address is. Only unwind_read() sets it.
+ * @caller: Where the return address is. Only callers_read() sets it.
  */
 struct place {
 	u64 where;

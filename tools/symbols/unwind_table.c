@@ -8,7 +8,7 @@
 
 #include <libiberty/libiberty.h>
 
-#include "symbols/reduce.h"
+#include "symbols/cfi_reduce.h"
 
 /* What is read of the names of other files */
 #define NAMES_MAX	256

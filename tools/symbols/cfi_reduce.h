@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Reduces call frame information to unwind tables, in a confined process: see unwind_table.h. */
-#ifndef PROFIL_TOOLS_REDUCE_H
-#define PROFIL_TOOLS_REDUCE_H
+#ifndef PROFIL_TOOLS_CFI_REDUCE_H
+#define PROFIL_TOOLS_CFI_REDUCE_H
 
 #include "symbols/elf_file.h"
 #include "symbols/unwind_table.h"
@@ -14,7 +14,7 @@ struct reduced {
 	size_t nr_rules;
 	u64 end;		/* of the text */
 
-	/* Only reduce.c uses these. */
+	/* Only cfi_reduce.c uses these. */
 	u32 *slots;		/* of a table of hashes: the index of a rule + 1 */
 };
 
@@ -38,10 +38,12 @@ void reduce_code(struct reduced *reduced, Elf *elf, u64 start, u64 end, u64 base
 /* Ends the table. Returns false if it has no rule. */
 bool reduce_end(struct reduced *reduced);
 
+/* ---- unwind_table.c ---- */
+
 /* Writes the table, without names, to the answer. */
 void reduced_write(const struct reduced *reduced, const struct confined *confined);
 
 /* Returns the number of bytes that this writes. */
 size_t reduced_size(const struct reduced *reduced);
 
-#endif /* PROFIL_TOOLS_REDUCE_H */
+#endif /* PROFIL_TOOLS_CFI_REDUCE_H */

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* See extract.h. */
+/*
+ * Finds out where the return address is at each place: see extract.h. Before a function has made
+ * its frame, the frame pointers lack its caller.
+ */
 #include <dwarf.h>
 
 #include "symbols/cfi.h"
@@ -165,7 +168,7 @@ static void read_places(struct lookup *lookup, const struct unwind *unwind)
 			lookup->places[i].caller = caller_at(unwind, lookup->places[i].address);
 }
 
-void unwind_read(struct lookup *lookup, const struct elf_file *file)
+void callers_read(struct lookup *lookup, const struct elf_file *file)
 {
 	struct unwind unwind = {
 		.registers = registers_of(file->elf),

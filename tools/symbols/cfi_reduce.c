@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * See reduce.h. Only a 64-bit file of x86-64 has a table: other machines keep frame pointers.
+ * See cfi_reduce.h. Only a 64-bit file of x86-64 has a table: other machines keep frame pointers.
  *
  * The entries of the section say which code has call frame information. libdw interprets it, row by
  * row. A row that no rule can describe becomes PROFIL_UNWIND_END.
@@ -12,7 +12,7 @@
 #include <libiberty/libiberty.h>
 
 #include "symbols/cfi.h"
-#include "symbols/reduce.h"
+#include "symbols/cfi_reduce.h"
 
 /* The registers, as DWARF numbers them */
 #define FRAME		6
