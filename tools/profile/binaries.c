@@ -211,36 +211,6 @@ void binaries_add_unnamed(const struct binaries *binaries, const struct recordin
 	nameless->why = why;
 }
 
-char *nameless_text(const struct nameless *nameless)
-{
-	/* %s is the name of a file. */
-	static const char *const texts[NAMELESS_REASONS] = {
-		[FORMAT_NAMELESS_ENDED] = "its process ended before a map could be found",
-		[FORMAT_NAMELESS_HIDDEN] = "the recorder may not look into its process",
-		[FORMAT_NAMELESS_OLD] = "%s is dated before its process",
-		[FORMAT_NAMELESS_OWNER] = "%s belongs to another user",
-		[FORMAT_NAMELESS_DENIED] = "the recorder may not read %s",
-		[FORMAT_NAMELESS_IRREGULAR] = "%s is not a regular file",
-		[FORMAT_NAMELESS_LARGE] = "%s is too large",
-		[FORMAT_NAMELESS_COSTLY] = "reading %s takes too much time or memory",
-		[FORMAT_NAMELESS_OTHER] = "%s has no function there",
-		[FORMAT_NAMELESS_MANY] = "only 64 processes with such code get names",
-	};
-	const struct format_nameless *why = nameless->why;
-	const char *text = why ? texts[why->reason] : NULL;
-	char name[32], id[16] = "PID", *reason, *all;
-
-	if (!text)
-		return xstrdup("code made at run time; see --runtimes in profil-record(1)");
-	if (!nameless->is_many)
-		snprintf(id, sizeof(id), "%d", why->pid);
-	snprintf(name, sizeof(name), why->is_dump ? "jit-%s.dump" : "perf-%s.map", id);
-	reason = xasprintf(text, name);
-	all = xasprintf("code made at run time; %s", reason);
-	free(reason);
-	return all;
-}
-
 /* ---- reading ---- */
 
 /* Returns the reason why the recorder has not identified the file; NULL if it has. */

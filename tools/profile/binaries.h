@@ -131,9 +131,6 @@ struct symbols_file binary_file(const struct recording_file *file);
 void binaries_add_unnamed(const struct binaries *binaries, const struct recording_sample *sample,
 			  u64 ticks);
 
-/* Returns the reason, which the caller frees. */
-char *nameless_text(const struct nameless *nameless);
-
 /* Returns the thread of the sample, or one with the name PROFILE_UNKNOWN. */
 const struct recording_thread *binaries_thread(const struct recording_sample *sample);
 

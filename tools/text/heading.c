@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The heading of a report: warnings, what was recorded, and how to get names */
+/* The heading of a report: warnings, what was recorded, and notes */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 #include "profile/buffer.h"
 #include "profile/escape.h"
 #include "text/accounting.h"
-#include "text/advice.h"
+#include "text/notes.h"
 #include "text/text.h"
 
 #define WARNING "warning: "
@@ -205,69 +205,6 @@ static void print_place_and_time(FILE *out, const struct recording *recording)
 	putc('\n', out);
 }
 
-static void print_hint(FILE *out, const struct rows *rows, u64 ticks, const char *what,
-		       const char *label, const char *reason)
-{
-	if (!ticks || ticks < NOTE_SHARE * rows->ticks)
-		return;
-	fprintf(out, "note: %.2f%% have %s: ", 100.0 * ticks / rows->ticks, what);
-	escape_print(out, label);
-	fprintf(out, "\n  (%s)\n", reason);
-}
-
-/* Callers can lack it, too: see advice.c. */
-static void print_lacking(FILE *out, const struct rows *rows, const struct profile_binary *binary)
-{
-	const u64 ticks = binary->lacking[PLACE_LACKS_ALL];
-
-	if (ticks <= binary->unnamed || ticks < NOTE_SHARE * rows->ticks)
-		return;
-	if (!rows->options.chains) {
-		print_hint(out, rows, ticks, "no debug information", binary->label,
-			   binary->problem);
-		return;
-	}
-	fputs("note: call stacks have code with no debug information: ", out);
-	escape_print(out, binary->label);
-	fprintf(out, " %.2f%%\n  (%s)\n", 100.0 * ticks / rows->ticks, binary->problem);
-}
-
-/* Prints why functions that were made at run time have no names. */
-static void print_nameless(FILE *out, const struct rows *rows, const struct profile_binary *binary)
-{
-	for (size_t i = 0; i < NAMELESS_REASONS; i++) {
-		char *reason = nameless_text(&binary->nameless[i]);
-
-		print_hint(out, rows, binary->nameless[i].ticks, "no symbol", binary->label,
-			   reason);
-		free(reason);
-	}
-}
-
-static void print_hints(FILE *out, const struct rows *rows, bool ask)
-{
-	for (size_t i = 0; i < rows->recording->nr_files; i++) {
-		const struct profile_binary *binary = &rows->binaries.files[i];
-
-		if (binary->problem)
-			print_hint(out, rows, binary->unnamed, "no symbol", binary->label,
-				   binary->problem);
-		print_nameless(out, rows, binary);
-		if (binary->problem)
-			print_lacking(out, rows, binary);
-		if (binary->only_names)
-			print_hint(out, rows, binary->ticks, "only symbols", binary->label,
-				   binary->only_names);
-	}
-	advice_print(out, rows, ask);
-	print_hint(out, rows, rows->unmapped, "no symbol", PROFILE_UNKNOWN,
-		   "unmapped before the interrupted thread returned to user mode");
-	print_hint(out, rows, rows->pending, "no symbol", PROFILE_UNKNOWN,
-		   "the thread stayed in the kernel, or too many threads waited there");
-	if (rows->recording->meta.flags & FORMAT_STACKS)
-		completeness_print(out, "", &rows->completeness);
-}
-
 /* @ask: Ask which packages have debug files. */
 static void print_heading(FILE *out, const struct rows *rows, bool verbose, bool ask)
 {
@@ -283,7 +220,7 @@ static void print_heading(FILE *out, const struct rows *rows, bool verbose, bool
 				 is_of_machine(recording));
 	}
 	print_filter(out, rows);
-	print_hints(out, rows, ask);
+	notes_print(out, rows, ask);
 }
 
 void text_heading(FILE *out, const struct rows *rows, const struct text_options *options)
