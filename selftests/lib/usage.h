@@ -105,8 +105,8 @@ static inline unsigned int cache_slack(const char *name)
 		const char *name;
 		unsigned int slack;
 	} slacks[] = {
-		{ "mm_struct", 16 }, { "task_struct", 16 }, { "signal_cache", 16 },
-		{ "sighand_cache", 16 }, { "files_cache", 16 }, { "filp", 100 }, { "pid", 100 },
+		{ "mm_struct", 12 }, { "task_struct", 12 }, { "signal_cache", 12 },
+		{ "sighand_cache", 12 }, { "files_cache", 12 }, { "filp", 100 }, { "pid", 100 },
 		{ "vm_area_struct", 100 }, { "anon_vma", 100 }, { "anon_vma_chain", 100 },
 		{ "cred_jar", 100 },
 	};

@@ -58,8 +58,7 @@ FIXTURE_SETUP(leak)
 	self->range.scale = 0;
 
 	/* Buffers of the test before may be freed late. */
-	EXPECT_TRUE(await(!usage().areas));
-	self->before = usage();
+	EXPECT_TRUE(await(!(self->before = usage()).areas));
 	self->acquired = pins_acquired();
 	ASSERT_TRUE(module_is_built_in() || self->before.users > 0);
 }
@@ -283,9 +282,9 @@ static void receive_and_close(void)
 	}
 }
 
-/* Three children, one after the other, evaluate the expression, which is 0. */
+/* Two children, one after the other, evaluate the expression, which is 0. */
 #define CHILDREN(status) do {				\
-	for (unsigned int i_ = 0; i_ < 3; i_++)		\
+	for (unsigned int i_ = 0; i_ < 2; i_++)		\
 		MUST(!status_in_child(status));		\
 } while (0)
 
@@ -488,19 +487,18 @@ FIXTURE_TEARDOWN(death)
 		rmdir(CGROUP);
 }
 
-#define ROUNDS_BEFORE	3	/* so that objects that exist only once have been allocated */
-#define ROUNDS		24	/* more than the slack for other users of the caches, see usage.h */
+#define ROUNDS_BEFORE	2	/* so that objects that exist only once have been allocated */
+#define ROUNDS		14	/* more than the slack for other users of the caches, see usage.h */
 
 TEST_F(death, releases_all_resources)
 {
-	const struct usage quiet = usage();
+	const long long users = module_users(), pins = pinned_pages();
 
 	for (unsigned int i = 0; i < ROUNDS_BEFORE + ROUNDS; i++) {
 		/* The first rounds may allocate objects that all later ones use. */
 		if (i == ROUNDS_BEFORE) {
-			EXPECT_TRUE(await(module_users() <= quiet.users &&
-					  pinned_pages() <= quiet.pins && !usage().areas));
-			self->before = usage();
+			EXPECT_TRUE(await((self->before = usage()).users <= users &&
+					  self->before.pins <= pins && !self->before.areas));
 			caches(&self->caches);
 		}
 		ASSERT_EQ(variant->status, status_of(FORK(variant->live())));
