@@ -66,13 +66,13 @@ static int check_not_sampled(void)
 	u64 before = counters_sum(page, 4, ARRAY_SIZE(page));
 
 	MUST(is_off(PROCESS) && is_off(THREAD));
-	loop_spend(0, 10, tick_ns());
+	loop_spend(0, 5, tick_ns());
 	MUST(is_off(PROCESS) && is_off(THREAD));
 	MUST(!pinned_bytes());
 	MUST(counters_sum(page, 4, ARRAY_SIZE(page)) == before);
 
 	memset(page, 0, sizeof(page));
-	start(5);
+	start(3);
 	MUST(stop().hit == page[0]);
 	return 0;
 }
@@ -183,7 +183,7 @@ TEST_F(lifetime, restarts_add_to_the_counters)
 /* The first session of an address space is started while signals arrive all the time. */
 TEST_F(lifetime, a_start_is_not_interrupted_by_signals)
 {
-	for (unsigned int i = 0; i < 100; i++) {
+	for (unsigned int i = 0; i < 40; i++) {
 		EXPECT_CHILD({
 			MUST(device_fd() >= 0);
 			interrupt_often(50, 0);
@@ -257,7 +257,7 @@ TEST_F(lifetime, a_replacement_loses_no_tick_of_a_running_thread)
 
 	start(0);
 	start_beside(witness_loop_1, 0);
-	for (unsigned int i = 0; i < 200; i++) {
+	for (unsigned int i = 0; i < 100; i++) {
 		replace(i);
 		/* The thread needs time to run, even if there is only one CPU. */
 		if (i % 10 == 0) {
@@ -599,13 +599,13 @@ TEST_F_TIMEOUT(lifetime, exec_while_a_thread_forks_ends_only_the_session_of_the_
 
 	/* Tells when the last child has exited, even if its parent has exited before. */
 	ASSERT_EQ(0, pipe2(ends, O_CLOEXEC));
-	for (unsigned int i = 0; i < 40; i++) {
+	for (unsigned int i = 0; i < 20; i++) {
 		srand(i);
 		EXPECT_EQ(0, status_in_child(exec_while_forking()));
 	}
 	close(ends[1]);
 	EXPECT_EQ(0, read(ends[0], &c, 1));
-	EXPECT_LE(40U, shared->count);
+	EXPECT_LE(20U, shared->count);
 	EXPECT_EQ(0, shared->step);
 }
 
@@ -641,7 +641,7 @@ FIXTURE_TEARDOWN(unload)
 } while (0)
 
 #define ASSERT_USED() do {						\
-	for (unsigned int i_ = 0; i_ < 100; i_++)			\
+	for (unsigned int i_ = 0; i_ < 20; i_++)			\
 		ASSERT_EQ(-EWOULDBLOCK, module_unload());		\
 } while (0)
 
@@ -780,7 +780,7 @@ TEST_F(unload, is_refused_while_the_child_of_a_fork_has_a_session)
 	expect_no_trace(_metadata);
 }
 
-#define CHAIN	100
+#define CHAIN	50
 
 struct chain {
 	atomic_int length;	/* the number of generations */
@@ -849,7 +849,7 @@ TEST_F_TIMEOUT(unload, and_load_succeed_while_another_process_forks, 150)
 {
 	run_on_cpu(sched_getcpu());
 	START_CHILD((fork_until_told(), 1), shared->step == 1);
-	for (unsigned int i = 0; i < 5; i++) {
+	for (unsigned int i = 0; i < 3; i++) {
 		EXPECT_TRUE(await(module_unload() == 0));
 		ASSERT_EQ(0, module_load(""));
 	}
