@@ -25,7 +25,7 @@
 #define SIZE		(4 * PAGE)
 #define LAST		(SIZE / 4 - 1)	/* index of the last counter */
 
-#define SOME		6	/* ticks before and after an event */
+#define SOME		3	/* ticks before and after an event */
 
 /* These can be static, since each test runs in its own process. */
 static u32 *buffer;
@@ -407,7 +407,7 @@ TEST_NEW(new_pages_after_MADV_DONTNEED_of_a_huge_page_are_not_written_to, map_hu
 
 static bool event_dontneed_often(void)
 {
-	for (unsigned int i = 0; i < 200; i++) {
+	for (unsigned int i = 0; i < 50; i++) {
 		if (!event_dontneed())
 			return false;
 		buffer[1] = 0;
