@@ -89,7 +89,7 @@ FIXTURE_TEARDOWN(threads)
 	EXPECT_NO_SESSIONS(self->users, self->locked);
 }
 
-/* Starts a session and @n threads, and waits until it has 500 ticks. */
+/* Starts a session and @n threads, and waits until it has 300 ticks. */
 static void start_and_wait(struct __test_metadata *_metadata, struct profil_range range,
 			   unsigned int n, void (*work_of_each)(struct worker *))
 {
@@ -97,7 +97,7 @@ static void start_and_wait(struct __test_metadata *_metadata, struct profil_rang
 
 	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
 	workers_start(n, work_of_each);
-	EXPECT_TRUE(await(!session_stats(PROCESS, &s) && s.ticks >= 500));
+	EXPECT_TRUE(await(!session_stats(PROCESS, &s) && s.ticks >= 300));
 }
 
 /* Stops the threads, and then the session, whose counter they have also written to. */
@@ -306,7 +306,7 @@ TEST_F(threads, that_race_to_start_and_stop_lose_no_tick)
 	unsigned int attempts = 10;
 	u64 hit = 0;
 
-	nr_races = 160 / variant->n;
+	nr_races = 96 / variant->n;
 	do {
 		workers_run(variant->n, run_races);
 		EXPECT_EQ(-EINVAL, session_stop(PROCESS, NULL));
@@ -339,7 +339,7 @@ TEST_F(threads, that_race_to_replace_lose_no_tick_and_count_none_twice)
 	u64 hit = 0;
 
 	ASSERT_EQ(0, session_start(PROCESS, 0, &range, 1));
-	nr_races = 160 / variant->n;
+	nr_races = 96 / variant->n;
 	workers_run(variant->n, run_replaces);
 	ASSERT_EQ(0, session_stop(PROCESS, NULL));
 
