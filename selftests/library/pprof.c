@@ -499,7 +499,7 @@ TEST_F(pprof, the_thread_of_the_library_blocks_all_signals)
 	EXPECT_EQ(1, nr);
 }
 
-#define USES	8U
+#define USES	4U
 
 static atomic_uint nr_busy;
 
