@@ -31,7 +31,7 @@ long sysconf_hpux(int name);
 
 #define SCOPE		PROFIL_SCOPE_PROCESS
 #define THREADS		4U
-#define ROUNDS		12U	/* number of times that each thread makes all calls */
+#define ROUNDS		6U	/* number of times that each thread makes all calls */
 #define ARMED_CAP	2000U
 
 static u32 counters[1024] __attribute__((aligned(4096)));
@@ -302,7 +302,7 @@ TEST_F_TIMEOUT(safety, each_call_can_be_made_by_a_handler_that_interrupts_each_c
 			err = 0;
 			for (armed = 0; !interrupted && !err; armed++) {
 				ASSERT_GT(ARMED_CAP, armed);
-				err = call_until_signal(i, 1 + armed * 37 % 211);
+				err = call_until_signal(i, 37 + armed * 37 % 211);
 			}
 			EXPECT_EQ(0, err) {
 				TH_LOG("%s(): errno %d", calls[i].name, err);
