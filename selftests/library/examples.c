@@ -99,7 +99,7 @@ EXAMPLE(pcsample, "pcsample-1", pcsample_found);
 EXAMPLE(osProfile, "osProfile-1", osProfile_found);
 EXAMPLE(profil_session, "profil_session-1", session_found);
 EXAMPLE(profil_session_records,
-	"profil_session-2 sh -c 'until [ x$i = x50000 ]; do i=$((i+1)); done'", records_found);
+	"profil_session-2 sh -c 'ulimit -t 1; while :; do :; done'", records_found);
 EXAMPLE(profil_pprof, "profil_pprof-1 /dev/stdout", pprof_found);
 
 FIXTURE_SETUP(examples)
