@@ -456,7 +456,7 @@ TEST_F(family, a_second_start_replaces_the_first_or_has_no_effect)
 static void *start_and_stop(void *unused)
 {
 	(void)unused;
-	for (unsigned int i = 0; i < 25; i++) {
+	for (unsigned int i = 0; i < 10; i++) {
 		int error = start(first);
 
 		/* Another thread may have been first. */
