@@ -102,7 +102,7 @@ static int discard_pages(void)
 	 * Discarding the pages is cheap; a worker that looks for all pages in between would be
 	 * expensive.
 	 */
-	for (unsigned int i = 0; i < 60; i++) {
+	for (unsigned int i = 0; i < 30; i++) {
 		MUST(!madvise(buffer, PAGE, MADV_DONTNEED));
 		MUST(!madvise(buffer + (DISCARDED - 1) * PAGE, PAGE, MADV_DONTNEED));
 		nanosleep(&pause, NULL);
@@ -135,9 +135,9 @@ TEST_F(hostile, workers_use_less_CPU_time_than_processes_that_discard_pages)
 	expect_no_more(_metadata, workers, paid);
 }
 
-#define PAUSERS	50
+#define PAUSERS	30
 
-/* Returns true if kernel workers have used less than a tenth of a CPU between the last 20 calls. */
+/* Returns true if kernel workers have used less than a tenth of a CPU between the last 10 calls. */
 static bool workers_are_idle(void)
 {
 	static unsigned int idle;
@@ -147,7 +147,7 @@ static bool workers_are_idle(void)
 	idle = 10 * (used - used_before) < now - before ? idle + 1 : 0;
 	used_before = used;
 	before = now;
-	return idle == 20;
+	return idle == 10;
 }
 
 static void fork_many(bool tick)
@@ -191,7 +191,7 @@ TEST_F_CALL(hostile, workers_use_less_CPU_time_than_processes_that_fork_running_
  */
 
 #define MAKERS		3
-#define MADE		400	/* by each thread */
+#define MADE		200	/* by each thread */
 #define MOST_LEFT	200U	/* module references of the sessions of exited threads */
 
 static void *start_and_exit(void *unused)
@@ -247,7 +247,7 @@ static long long objects(const char *name)
 	return -1;
 }
 
-#define CREATORS	100
+#define CREATORS	50
 #define OTHERS		16	/* objects that other programs may allocate meanwhile */
 
 static int ends[2];
@@ -459,7 +459,7 @@ static long long expedited_by(int session, unsigned int n)
 	return calls;
 }
 
-#define SNAPSHOTS	500
+#define SNAPSHOTS	250
 #define OF_OTHERS	20	/* grace periods that the rest of the kernel may cause */
 
 #define EXPECT_FEW_EXPEDITED()	EXPECT_GE(OF_OTHERS, expedited_by(fd, SNAPSHOTS))
@@ -543,7 +543,7 @@ static int be_sampled_on_cpu_1(u32 scope)
 	return 0;
 }
 
-#define ATTEMPTS	200
+#define ATTEMPTS	100
 
 /* Returns the number of interrupts of the other CPU by @change, called ATTEMPTS times; or -1. */
 static long long interrupts_by(bool (*change)(void))
@@ -821,12 +821,12 @@ static char *map_in_parts(size_t pages)
 #define COST_RANGES	256
 #define COST_MAPPINGS	1000
 
-/* Returns the CPU time of the cheapest of 5 starts. */
+/* Returns the CPU time of the cheapest of 3 starts. */
 static u64 cost_of_start(const struct profil_range *ranges, u32 nr)
 {
 	u64 least = UINT64_MAX;
 
-	for (unsigned int i = 0; i < 5; i++) {
+	for (unsigned int i = 0; i < 3; i++) {
 		u64 begun = cpu_ns(CLOCK_THREAD_CPUTIME_ID), ns;
 
 		MUST(!session_start(PROCESS, 0, ranges, nr));
@@ -885,7 +885,7 @@ static void expect_killed(struct __test_metadata *_metadata, bool adds, size_t m
 	/* A debug kernel takes long to make the mappings. */
 	ASSERT_TRUE(step_is(1) || step_is(1) || step_is(1));
 	ticks = cpu_ticks(pid);
-	ASSERT_TRUE(await(cpu_ticks(pid) >= ticks + 100));
+	ASSERT_TRUE(await(cpu_ticks(pid) >= ticks + 30));
 	expect_killable(_metadata, pid);
 }
 
