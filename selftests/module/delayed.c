@@ -168,7 +168,7 @@ TEST_F(delayed, unload_waits_for_the_notifier_of_a_process_that_exits)
 		;
 }
 
-#define KILLS	60
+#define KILLS	30
 
 /* The delay is in exit, before PF_EXITING is set: there, ticks still queue the set-up. */
 TEST_F(delayed, child_may_be_killed_while_its_session_is_set_up)
