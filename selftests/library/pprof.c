@@ -18,7 +18,7 @@
 #include "pprof.pb-c.h"
 
 #define HZ		1000
-#define SAMPLES		20	/* enough to be sure that the code is sampled */
+#define SAMPLES		10	/* enough to be sure that the code is sampled */
 #define MESSAGE_MAX	(4U << 20)
 
 /* ---- reading profiles ---- */
@@ -753,7 +753,7 @@ TEST_F(pprof, a_fork_has_no_effect_on_the_profile)
 /* Runs after the handler of the library, which has been registered later. */
 static void delay_fork(void)
 {
-	loop_spend(7, 6000, 1000000000 / HZ);
+	loop_spend(7, 2000, 1000000000 / HZ);
 }
 
 /*
