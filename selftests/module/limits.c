@@ -23,7 +23,7 @@
 
 #define MIB		(1UL << 20)
 #define SLACK		(2 * MIB)	/* memory charged in advance, or not freed yet */
-#define SMALL		(32 * MIB)	/* memory.max of a small cgroup */
+#define SMALL		(16 * MIB)	/* memory.max of a small cgroup */
 
 #define CGROUP		CGROUPS "/profil-limits"
 
@@ -241,7 +241,7 @@ TEST_IN_CGROUP(ranges_are_charged_to_the_cgroup)
 
 	make_targets_and_ranges();
 	before = held_before();
-	MUST(!open_sessions(128, more_ranges, 0));
+	MUST(!open_sessions(64, more_ranges, 0));
 	must_hold(before, opened * RANGES * sizeof(*ranges));
 	close_sessions();
 	must_return_to(before);
@@ -260,7 +260,7 @@ TEST_IN_CGROUP(records_are_charged_to_the_cgroup)
 	must_return_to(before);
 }
 
-#define CHILDREN	64
+#define CHILDREN	32
 
 static atomic_uint *children_ready;	/* in shared memory */
 
@@ -366,7 +366,7 @@ TEST_IN_CGROUP(calls_that_exceed_a_small_cgroup_fail_with_ENOMEM)
 	MUST(!file_write("/proc/self/oom_score_adj", "-1000"));
 	make_targets_and_ranges();
 	before = held_before();
-	MUST(!file_write(CGROUP "/memory.max", "33554432"));
+	MUST(!file_write(CGROUP "/memory.max", "16777216"));
 	fill(more_records, 16384);
 	must_return_to(before);
 	fill(more_ranges, 0);
@@ -392,7 +392,7 @@ TEST_IN_CGROUP(rings_that_exceed_a_cgroup_fail_and_no_process_is_killed)
 static void fill_until_killed(void)
 {
 	make_targets_and_ranges();
-	MUST(!file_write(CGROUP "/memory.max", "33554432"));
+	MUST(!file_write(CGROUP "/memory.max", "16777216"));
 	while (!more_ranges(0))
 		if (!fork())
 			for (;;)
