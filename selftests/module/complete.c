@@ -25,7 +25,7 @@
 #define TICKS		10U		/* in a call */
 #define DEPTH		8
 #define PART		65536		/* bytes */
-#define MANY		1024		/* parts: a write of these takes many ticks */
+#define MANY		512		/* parts: a write of these takes many ticks */
 #define HOLDER		"holder"	/* the name of the threads that keep mmap_lock */
 #define PERIOD		200000		/* ns */
 
@@ -447,7 +447,7 @@ TEST_F(changing, mappings_are_known_in_all_threads)
 		start_beside(i % 2 ? run_loop : map_and_unmap, i % 4);
 	ASSERT_EQ(0, descriptor_enable(fd));
 	/* Reading until the ring is empty might not end, since six threads fill it. */
-	EXPECT_TRUE(await(stats_now().outside >= 500));
+	EXPECT_TRUE(await(stats_now().outside >= 250));
 	stop_beside();
 	ASSERT_DISABLE(fd, &s);
 	EXPECT_EQ(0, read_all());

@@ -1378,7 +1378,7 @@ static unsigned int count_without_pc(struct __test_metadata *_metadata, u32 flag
 static int join_and_exec_often(void)
 {
 	MUST(!descriptor_attach(fd, PROFIL_SCOPE_PROCESS, 0, &shared->space));
-	exec_again(6);
+	exec_again(4);
 	return 40;
 }
 
