@@ -169,17 +169,18 @@ built=${PROFIL_BUILT:-$tmp/built}
 # selftests/coverage sets COVERAGE, the directory in which what is built with the sanitizers counts
 # for gcov the lines that it reaches.
 sanitize=(-fsanitize='address,undefined' -fno-sanitize-recover=all)
-flags=(-O1 -std=gnu11 -g1 -Wall -Wextra -Werror -I"$built" -I"$tmp" -I"$tools"
-	-I"$root/userlib" -I"$root/uapi")
+flags=(-O1 -std=gnu11 -g1 -Wall -Wextra -Werror -I"$tools" -I"$root/userlib" -I"$root/uapi")
 reporter=("$tools"/{export,profile,text}/*.c
 	"$tools"/commands/{annotate,command,diff,export,input,outfile,report}.c
-	"$root/userlib/pprof/message.c" "$built/pprof.pb-c.c")
+	"$root/userlib/pprof/message.c" pprof.pb-c.c)
 recorder=("$tools"/{recording,symbols}/*.c "$root"/userlib/*.c)
 coverage=(${COVERAGE:+--coverage} ${COVERAGE:+-dumpdir "$COVERAGE/"})
 main=(-DPROFIL_VERSION='"0"' "$tools"/commands/{complete,main}.c "$tmp/others.c")
 libs=(-ldw -lelf -liberty -lz -lseccomp -l:libprotobuf-c.a -lm)
 
-# The objects do not depend on the working directory. With COVERAGE, gcc writes files besides them.
+# The objects do not depend on the working directory, which is $built: its name is another one each
+# time, and in an option of gcc, it would keep ccache from finding an object without preprocessing.
+# With COVERAGE, gcc writes files besides them.
 export CCACHE_DIR=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/profil/ccache CCACHE_NOHASHDIR=1
 [ -z "${COVERAGE:-}" ] || export CCACHE_DISABLE=1
 
@@ -195,7 +196,8 @@ archive() {
 	mkdir -p "$objects" && for file; do
 		object=$objects/${file//\//_}.o
 		[ -e "$object" ] || printf '%s\0' "$object" "$file"
-	done | xargs -0 -r -n 2 -P "$(nproc)" ccache gcc -c "${extra[@]}" "${flags[@]}" -o &&
+	done | env -C "$built" xargs -0 -r -n 2 -P "$(nproc)" \
+		ccache gcc -c "${extra[@]}" "${flags[@]}" -I. -o &&
 	ar rcs "$built/$name.a" "$objects"/*.o
 }
 
