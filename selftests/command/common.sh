@@ -110,19 +110,22 @@ find_start() {
 	[ -n "$start" ] || { echo "$1 has no $2" >&2; return 1; }
 }
 
-# read_starts FILE: sets starts[FILE:FUNCTION] to the offset of each function, and starts[FILE].
+# read_starts FILE: sets starts[FILE:FUNCTION] to the offset of each function, and starts[FILE]. nm
+# would take ten times as long, because it loads the plugins of compilers.
 read_starts() {
-	local address name load loads from offset to
-	mapfile -t loads < <(readelf -lW "$1" | awk '$1 == "LOAD" { print $3, $2, $5 }')
-	while read -r address _ name; do
-		address=$((0x$address))
+	local address from load loads=() name offset size
+	while read -r name address offset size; do
+		if [ "$name" = LOAD ]; then
+			loads+=("$address $offset $size")
+			continue
+		fi
 		for load in "${loads[@]}"; do
-			read -r from offset to <<<"$load"
-			to=$((from + to))
-			[ $address -lt $((from)) ] || [ $address -ge $to ] ||
+			read -r from offset size <<<"$load"
+			[ $((address)) -lt $((from)) ] || [ $((address)) -ge $((from + size)) ] ||
 				starts[$1:$name]=$((address - from + offset))
 		done
-	done < <(nm "$1" | grep ' [TtW] ')
+	done < <(readelf -lsW "$1" | awk '$1 == "LOAD" { print $1, $3, $2, $5 }
+		$4 ~ /^(FUNC|NOTYPE)$/ && $7 ~ /^[0-9]/ { print $8, "0x" $2 }')
 	starts[$1]=1
 }
 
