@@ -6,6 +6,8 @@
 
 set -u
 export LC_ALL=C.UTF-8 TZ=UTC
+# The programs of the packages. A python3 before them can be a wrapper, which takes longer.
+PATH=/usr/bin:$PATH
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
