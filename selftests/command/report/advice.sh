@@ -134,6 +134,7 @@ note: 60.00% have no symbol: t* 40.00%, new\\x0aline 20.00%
 # What dpkg and apt of this machine know about a program of each Debian system
 packages_here() {
 	local file=/usr/bin/perl want i start
+	unset DPKG_ADMINDIR
 	start=$(readelf -lW $file | awk '/LOAD.* E / { print $2 }')
 	{
 		echo "file 1 $file"
