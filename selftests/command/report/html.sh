@@ -14,7 +14,9 @@ browser=
 start_browser() {
 	local options=(--headless=new --remote-debugging-pipe --user-data-dir="$tmp/browser/home"
 		--disable-gpu --disable-dev-shm-usage --no-first-run
-		--disable-background-networking --lang=en-US)
+		--disable-background-networking --lang=en-US
+		# The pages take less time if they have one process.
+		--renderer-process-limit=1 --disable-site-isolation-trials)
 	[ "$(id -u)" -ne 0 ] || options+=(--no-sandbox)
 	mkdir "$tmp/browser" && mkfifo "$tmp/browser/to" "$tmp/browser/from" || return
 	chromium "${options[@]}" about:blank 3<>"$tmp/browser/to" 4<>"$tmp/browser/from" \
