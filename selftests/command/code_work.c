@@ -14,8 +14,8 @@
  *	code_work gone WHAT MS		executes functions. WHAT: "remove" or "deny" its file
  *					before; or "stay"
  *
- * made_alpha and hot_alpha() take 70% of the time, and made_beta and hot_beta() 30%. If MS is
- * negative, the program prints a line when it is ready.
+ * "MEMORY HOW alpha" and hot_alpha() take 70% of the time, "MEMORY HOW beta" and hot_beta() 30%. If
+ * MS is negative, the program prints a line when it is ready.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -84,7 +84,7 @@ static char *get_memory(const char *kind)
 	return mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, flags, fd, 0);
 }
 
-static int make_code(char *memory)
+static int make_code(char *memory, const char *kind, const char *how)
 {
 	char path[64];
 	FILE *map;
@@ -96,8 +96,9 @@ static int make_code(char *memory)
 	map = fopen(path, "we");
 	if (!map)
 		return 1;
-	fprintf(map, "%lx %x made_alpha\n", (unsigned long)memory, LOOP_SIZE);
-	fprintf(map, "%lx %x made_beta\n", (unsigned long)memory + PAGE, LOOP_SIZE);
+	fprintf(map, "%lx %x %s %s alpha\n", (unsigned long)memory, LOOP_SIZE, kind, how);
+	fprintf(map, "%lx %x %s %s beta\n", (unsigned long)memory + PAGE, LOOP_SIZE, kind,
+		how);
 	return fclose(map);
 }
 
@@ -114,10 +115,10 @@ static int make(const char *kind, const char *how, long ms)
 	if (!strcmp(how, "sibling")) {
 		maker = fork();
 		if (!maker)
-			_exit(make_code(memory) || pause());
+			_exit(make_code(memory, kind, how) || pause());
 		while (!((volatile char *)memory)[PAGE])
 			;
-	} else if (make_code(memory)) {
+	} else if (make_code(memory, kind, how)) {
 		return 1;
 	}
 	if (!strcmp(how, "hide"))

@@ -11,6 +11,7 @@
 
 #include "kselftest_harness.h"
 
+#include <ftw.h>
 #include <poll.h>
 #include <pty.h>
 #include <stdarg.h>
@@ -177,13 +178,19 @@ static inline void command_setup(void)
 	MUST(mkdtemp(dir) && !chdir(dir));
 }
 
+static inline int remove_path(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return remove(path);
+}
+
 static inline void command_teardown(void)
 {
 	pid_t child;
 
 	while ((child = child_of(getpid())) > 0)
 		kill_child(child);
-	MUST(!chdir("/") && !system(as_text("rm -rf %s", dir)));
+	MUST(!chdir("/") && !nftw(dir, remove_path, 16, FTW_DEPTH | FTW_PHYS));
 }
 
 #define NEED_PERFMON()	SKIP_IF(geteuid(), "needs CAP_PERFMON: run as root")
