@@ -151,8 +151,8 @@ TEST_F(period, gives_as_many_ticks_as_the_CPU_time_has_periods)
 {
 	struct profil_stats s;
 
-	EXPECT_TRUE(loop_burn(variant->scope, 2, variant->ns > MS ? 20 : 1000));
-	EXPECT_TRUE(loop_burn(variant->scope, 5, variant->ns > MS ? 20 : 1000));
+	EXPECT_TRUE(loop_burn(variant->scope, 2, variant->ns > MS ? 20 : 600));
+	EXPECT_TRUE(loop_burn(variant->scope, 5, variant->ns > MS ? 20 : 600));
 	ASSERT_EQ(0, session_stop(variant->scope, &s));
 	EXPECT_AS_EXPECTED(&s);
 	EXPECT_EQ(s.hit, counters_sum(counters, 4, LOOPS));
@@ -247,11 +247,11 @@ TEST_F(clock, threads_that_live_for_less_than_a_period_are_sampled)
 	struct profil_stats s;
 
 	ASSERT_EQ(0, clock_start(PROCESS, 0, 10 * MS, &range, 1));
-	for (unsigned int i = 0; i < 500; i++)
+	for (unsigned int i = 0; i < 300; i++)
 		in_threads(1, burn_a_little);
 	ASSERT_EQ(0, session_stop(PROCESS, &s));
 	EXPECT_AS_EXPECTED(&s);
-	EXPECT_LT(20, counters[3]);
+	EXPECT_LT(10, counters[3]);
 }
 
 /*
@@ -399,7 +399,7 @@ static void avoid_tick(struct avoid_tick *m, u64 tick_ns)
 	volatile u32 *seen = m->ticked;
 	u64 now, until;
 
-	for (unsigned int i = 0; i < 400; i++) {
+	for (unsigned int i = 0; i < 200; i++) {
 		u32 before = seen[7];
 		u64 begin = cpu_ns(CLOCK_MONOTONIC);
 

@@ -18,7 +18,7 @@
 
 #define RECORDS		1024U
 #define DEPTH		127U	/* the maximum */
-#define TICKS		20U	/* that a test waits for */
+#define TICKS		10U	/* that a test waits for */
 
 /* Opens a session of this process whose records have up to @depth addresses. */
 static void open_stacks(u32 depth)
@@ -502,7 +502,7 @@ static void expect_end(struct __test_metadata *_metadata, uintptr_t fp, u32 n, u
 		addresses[i] = (fp - (uintptr_t)frames) / sizeof(*frames) + ADDRESS + i;
 	nr = 0;
 	first_fp = frames_pointer(fp);
-	EXPECT_TRUE(run(loop_at_frames, 0, frames_loop_at_text, 10));
+	EXPECT_TRUE(run(loop_at_frames, 0, frames_loop_at_text, 5));
 	if (!expect_stack(_metadata, frames_loop_at_text, addresses, n, end))
 		TH_LOG("frame pointer %#lx, 5th %#lx, its address %#lx", (unsigned long)fp,
 		       (unsigned long)frames[4].next, (unsigned long)frames[4].address);
@@ -736,7 +736,7 @@ static void expect_words(struct __test_metadata *_metadata, const uintptr_t word
 	memcpy((void *)first_sp, words, 2 * WORD);
 #endif
 	nr = 0;
-	EXPECT_TRUE(run(loop_at_frames, 0, frames_loop_at_text, 10));
+	EXPECT_TRUE(run(loop_at_frames, 0, frames_loop_at_text, 5));
 	EXPECT_INNERMOST(frames_loop_at_text, first, second);
 }
 
@@ -762,7 +762,7 @@ static void expect_no_words_at(struct __test_metadata *_metadata, uintptr_t sp)
 {
 	first_sp = sp;
 	nr = 0;
-	EXPECT_TRUE(run(loop_at_frames, 0, frames_loop_at_text, 10));
+	EXPECT_TRUE(run(loop_at_frames, 0, frames_loop_at_text, 5));
 	EXPECT_STACK(frames_loop_at_text, NULL, 0, PROFIL_STACK_OUTERMOST);
 	EXPECT_INNERMOST(frames_loop_at_text, first_lr, 0);
 }
@@ -984,7 +984,7 @@ TEST_F_TIMEOUT(stacks, of_a_task_in_exec_or_exit_are_empty, 150)
 
 #define STACK_TOP	0x7ffffffff000	/* of programs whose addresses are not random */
 #define WORDS		1024U		/* in the environment of a program */
-#define FAILURES	40U
+#define FAILURES	20U
 
 /*
  * Executes a program for which there is not enough memory: the exec fails when the old program is

@@ -17,7 +17,7 @@
 
 #define RECORDS		1024U
 #define DEPTH		127U
-#define TICKS		20U	/* that a test waits for */
+#define TICKS		10U	/* that a test waits for */
 #define BURST		0x80000UL	/* iterations of a loop */
 #define BIG_FRAME	30000	/* bytes */
 #define MUCH		(1UL << 20)	/* bytes: a write of these takes many ticks */
