@@ -298,7 +298,7 @@ static inline unsigned int loop_place(u32 scope, unsigned int i, const volatile 
 {
 	unsigned int place;
 
-	/* Between the calls, the loop must have most of the ticks, even on a busy host. */
+	/* The loop must have most of the ticks, and not the calls, even on a busy host. */
 	work_until((place = place_of_most(scope, buffer, width, n)) != LOOP_NOWHERE,
 		   loop_run(i, 4 * LOOP_BURST));
 	return place;

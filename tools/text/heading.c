@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include <libiberty/libiberty.h>
-#include <linux/profil.h>
 
 #include "profile/buffer.h"
 #include "profile/escape.h"

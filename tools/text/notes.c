@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* See notes.h. */
-#define _GNU_SOURCE
 #include <libiberty/libiberty.h>
-#include <linux/profil.h>
 
 #include "profile/escape.h"
 #include "text/accounting.h"
