@@ -1474,7 +1474,7 @@ CODE_TEST(of_a_file_that_the_user_may_not_read_is_denied)
 {
 	SKIP_IF(!geteuid(), "root may read all files");
 	copy_code_work("denied");
-	RECORD("./denied", "gone", "deny", "200");
+	RECORD("./denied", "gone", "deny", "500");
 	EXPECT_EQ(FORMAT_FILE_DENIED, flags_of("denied"));
 	EXPECT_TRUE(reports("", "the recorder was not permitted to read it"));
 }
